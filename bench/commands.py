@@ -1,4 +1,7 @@
-"""Defines the command `epsparql bench` of a checkout. Each benchmark is imported where it runs, so that none loads what only the others need."""
+"""Defines the command `epsparql bench` of a checkout.
+
+Each benchmark is imported where it runs, so that none loads what only the others need.
+"""
 
 import argparse
 import sys
@@ -18,7 +21,11 @@ _QUERIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Describes a bench. `lines` is called with the bench's module and the arguments; `n` is the default size, None where a bench has sizes of its own."""
+    """Describes a bench.
+
+    `lines` is called with the bench's module and the arguments; `n` is the default size, None where a bench has sizes
+    of its own.
+    """
 
     n: int | None
     lines: Measure
@@ -141,7 +148,7 @@ def add_bench(commands: Commands) -> None:
         default="subject",
         help="The benchmark `scale` divides the events among partitions by this key. The default is subject.",
     )
-    help_ = "The benchmark `queries` registers this many queries. The default is 1,000. With this flag, the benchmark `outside` only measures a server with this many queries."
+    help_ = "The benchmark `queries` registers this many queries, by default 1,000. `outside` then only measures a server with this many."
     parser.add_argument("--queries", type=int, help=help_)
     parser.add_argument(
         "--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark `engine` uses this consumption policy. The default is unrestricted."

@@ -1,4 +1,7 @@
-"""This is what a connector's process is told on the first line of its stdin, as JSON, and the exit code by which it says that it is hopeless."""
+"""A connector's process reads this on the first line of its stdin, as JSON.
+
+The exit code tells that it is hopeless to start it again.
+"""
 
 import json
 from collections.abc import Mapping

@@ -20,7 +20,10 @@ _HEAD = ("server", "ca_file", "token_env", "token_file", "state", "connectors")
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """Describes a connector: `given` is what its operator wrote, `options` the same with defaults. Neither holds a credential."""
+    """Describes a connector: `given` is what its operator wrote, `options` the same with defaults.
+
+    Neither holds a credential.
+    """
 
     name: str
     system: str

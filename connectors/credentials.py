@@ -1,6 +1,7 @@
 """Reads credentials from where the options say they are, and takes them out of messages.
 
-An option gives the name of an environment variable or of a file, never the credential itself: options are stored, listed and logged.
+An option gives the name of an environment variable or of a file, never the credential itself: options are stored,
+listed and logged.
 """
 
 import os
@@ -21,7 +22,8 @@ _HIDDEN = "***"
 class CredentialPlaces:
     """Limits where credentials and files may be: variables by the beginning of their names, files by their directory.
 
-    Options that come over HTTP are limited. Otherwise an admin of the server could send any variable and any file of its machine elsewhere.
+    Options that come over HTTP are limited. Otherwise an admin of the server could send any variable and any file of
+    its machine elsewhere.
     """
 
     prefix: str = ""

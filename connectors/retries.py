@@ -10,7 +10,10 @@ FIRST_S, LONGEST_S = 0.2, 30.0
 
 
 class Backoff:
-    """Waits after faults: each pause is twice as long as the one before, until `reset`. It ends at once when `stopping` is set."""
+    """Waits after faults: each pause is twice as long as the one before, until `reset`.
+
+    It ends at once when `stopping` is set.
+    """
 
     def __init__(self, stopping: Event, board: StatusBoard, first_s: float = FIRST_S, longest_s: float = LONGEST_S) -> None:
         self._stopping, self._board, self._first_s, self._longest_s = stopping, board, first_s, longest_s

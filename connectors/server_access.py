@@ -1,4 +1,7 @@
-"""Reaches the server: its positions of sources, its streams and its queries. Faults of the connection become faults to try again."""
+"""Reaches the server: its positions of sources, its streams and its queries.
+
+Faults of the connection become faults to try again.
+"""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +30,9 @@ class SourceAhead(ServerBusy):
 
 @dataclass(frozen=True, slots=True)
 class SolutionPage:
-    """Holds solutions of one registration of a query, as the server wrote them, and the state of the query before they were read."""
+    """Holds solutions of one registration of a query, as the server wrote them, and the state of the query before
+    they were read.
+    """
 
     registered: int
     state: str
@@ -54,19 +59,26 @@ class ServerAccess:
         return {id_: position for id_, position in found.items() if position is not None}
 
     def send_body(self, stream: str, body: bytes, media_type: str, source: Source | None, on_error: str | None = None) -> Accepted:
-        """Send a body, with a position if there is one; `on_error` is in place of the stream's. Raises: RefusedMessage, ServerBusy, SystemFault."""
+        """Send a body, with a position if there is one; `on_error` is in place of the stream's.
+
+        Raises: RefusedMessage, ServerBusy, SystemFault.
+        """
         with _faults():
             return self._client.send(stream, body, media_type, source=source, **({"on_error": on_error} if on_error else {}))
 
     def send_dead_letter(self, stream: str, text: str, reason: str, source: Source | None) -> None:
-        """Put a message into the stream's dead-letter feed, with a position if there is one. Raises: RefusedMessage, ServerBusy, SystemFault."""
+        """Put a message into the stream's dead-letter feed, with a position if there is one.
+
+        Raises: RefusedMessage, ServerBusy, SystemFault.
+        """
         content = json.dumps({"reason": reason, "text": text[:_LONGEST_LETTER]}).encode()
         headers = {"Epsparql_Source": source.to_json()} if source else {}
         with _faults():
             self._client.request("POST", f"/streams/{segment(stream)}/rejected", content, Content_Type="application/json", **headers)
 
     def read_solutions(self, query: str, cursor: tuple[int, str] | None, limit: int, wait_s: float) -> SolutionPage | None:
-        """Return the solutions after a cursor, which is a registration and an id; None where the query was replaced meanwhile.
+        """Return the solutions after a cursor, which is a registration and an id; None where the query was replaced
+        meanwhile.
 
         A cursor of an earlier registration leads to the first solution of the present one. Raises: SystemFault.
         """

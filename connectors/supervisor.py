@@ -132,10 +132,11 @@ class _Child:
 
 
 class Supervisor:
-    """Runs connectors by name. `grant` returns the token with which a connector reaches the server. Any thread may call its methods.
+    """Runs connectors by name. `grant` returns the token with which a connector reaches the server. Any thread may
+    call its methods.
 
-    `trust` is a file of certificates that count, and whether they may be for any name; without it, those that the system trusts count.
-    `state` is the directory of the keys of sent alerts, which connectors with `once_per` need.
+    `trust` is a file of certificates that count, and whether they may be for any name; without it, those that the
+    system trusts count. `state` is the directory of the keys of sent alerts, which connectors with `once_per` need.
     """
 
     def __init__(
@@ -152,7 +153,9 @@ class Supervisor:
             self._children[connector.name] = _Child(connector, self.server, self._grant(connector), self._trust, self.find_keys(connector.name))
 
     def find_keys(self, name: str) -> Path | None:
-        """Return the file of a connector's keys of sent alerts, named by a digest: names may hold characters that a file's may not."""
+        """Return the file of a connector's keys of sent alerts, named by a digest: names may hold characters that a
+        file's may not.
+        """
         return None if self._state is None else self._state / f"{sha256(name.encode()).hexdigest()[:32]}.json"
 
     def stop(self, name: str) -> None:
@@ -179,7 +182,10 @@ class Supervisor:
 
 
 def describe_connector(connector: Connector, status: Status) -> Mapping[str, object]:
-    """Return what is told about a connector: its options as they were given, and its status. Neither holds a credential."""
+    """Return what is told about a connector: its options as they were given, and its status.
+
+    Neither holds a credential.
+    """
     return {"name": connector.name, "direction": connector.direction, "options": dict(connector.given)} | {
         name: getattr(status, name) for name in Status.__dataclass_fields__
     }

@@ -31,10 +31,11 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and its options by direction.
+    """Describes a system: its client library and the extra that installs it, its URLs' schemes, its credentials, and
+    its options by direction.
 
-    `source` and `sink` name classes, as `module:class`; they are imported by the process of a connector alone. Both are created with the
-    connector and its credentials.
+    `source` and `sink` name classes, as `module:class`; they are imported by the process of a connector alone. Both
+    are created with the connector and its credentials.
     """
 
     library: str
@@ -61,7 +62,8 @@ COMMON: Mapping[str, Mapping[str, Option]] = {
         "source": Option(str, "The stream stores the connector's position under this id. The default is the connector's name."),
         "on_error": Option(
             str,
-            "A message that cannot be read or does not map goes to the stream's dead-letter feed (dead_letter), or is left out and counted (skip). With "
+            "A message that cannot be read or does not map goes to the stream's dead-letter feed (dead_letter), or is left out and "
+            "counted (skip). With "
             "refuse it is tried again until it is mended.",
             DEAD_LETTER,
             allowed=ON_ERROR,

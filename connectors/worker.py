@@ -1,7 +1,8 @@
 """Runs one connector in a process of its own: `python -m connectors.worker`.
 
-The first line of stdin is JSON: the connector, the server and the credentials, which so stand in no command line and no environment.
-The process ends when stdin ends, that is with whoever started it. Its status goes to stdout, a line of JSON for each change.
+The first line of stdin is JSON: the connector, the server and the credentials, which so stand in no command line and
+no environment. The process ends when stdin ends, that is with whoever started it. Its status goes to stdout, a line
+of JSON for each change.
 """
 
 import os

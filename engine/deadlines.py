@@ -1,4 +1,6 @@
-"""This module finds deadlines: instants that time must pass, by an event or the clock, before waiting queries can go on (semantics.md section 8)."""
+"""This module finds deadlines: instants that time must pass, by an event or the clock, before waiting queries can go
+on (semantics.md section 8).
+"""
 
 from collections.abc import Mapping
 
@@ -31,9 +33,11 @@ def _holds_back(streams: Mapping[str, StreamTime], name: str, deadline: Micros) 
 
 
 def find_deadline(member: ScheduledNetwork) -> Micros | None:
-    """Return the least instant that a network's time has to pass for anything to happen in it; None where nothing waits for time.
+    """Return the least instant that a network's time has to pass for anything to happen in it; None where nothing
+    waits for time.
 
-    Waiting are timers and windows, decisions of the last instant, occurrences ahead of time, and queries without a first instant.
+    Waiting are timers and windows, decisions of the last instant, occurrences ahead of time, and queries without a
+    first instant.
     """
     net, time = member.network.net, member.time
     if time >= END_OF_TIME:

@@ -1,4 +1,6 @@
-"""This module holds the engine, which runs all queries of one partition as a function of the log entries that it was fed."""
+"""This module holds the engine, which runs all queries of one partition as a function of the log entries that it was
+fed.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -139,7 +141,9 @@ class Engine(EngineState):
         return Outcome(merge_caught_up(solutions, caught) if caught else solutions, (*changes, *lost))
 
     def _apply_few(self, layout: Layout, entries: Sequence[Events], batch: pa.RecordBatch) -> Outcome:
-        """Apply entries that bring occurrences to networks that stand as they did, one by one; most of a live stream come alone, or a few at once."""
+        """Apply entries that bring occurrences to networks that stand as they did, one by one; most of a live stream
+        come alone, or a few at once.
+        """
         found: list[pa.RecordBatch] = []
         changes: list[StateChange] = []
         revisable = any(entry.stream in self.streams and self.streams[entry.stream].revisable for entry in entries)
@@ -241,7 +245,9 @@ class Engine(EngineState):
         return {(name, None): arrived.where(which == k) for k, name in enumerate(names)}
 
     def _retract(self, block: Block, entry: Events, arrived: dict[Feed, Arrivals]) -> list[Micros]:
-        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the retraction. Return their ends."""
+        """Take back what an entry retracts: occurrences that wait, and those of its own rows that come before the
+        retraction. Return their ends.
+        """
         if not self.share.whole:
             raise OnePartitionOnly(f"the log has retractions at offset {entry.offset}: run it with one partition (--partitions 1)")
         begin = sum(each.rows for each in block.entries if isinstance(each, Events) and each.offset < entry.offset)
@@ -261,7 +267,9 @@ class Engine(EngineState):
         return [end for *_, end in keys]
 
     def _routed(self, block: Block) -> dict[Feed, Arrivals]:
-        """Return the occurrences that concern this partition, for networks that are dealt out and for those that live here."""
+        """Return the occurrences that concern this partition, for networks that are dealt out and for those that live
+        here.
+        """
         wanted: dict[str, set[Division | None]] = {}
         for member in self.members:
             for name in member.network.reads:
@@ -332,14 +340,19 @@ class Engine(EngineState):
                 self.course.last_break = entry.offset
 
     def _lives_on_here(self, entry: Promote) -> bool:
-        """Return whether a promotion concerns this partition: its text reads the past beside the query, in one partition."""
+        """Return whether a promotion concerns this partition: its text reads the past beside the query, in one
+        partition.
+        """
         if self.share.whole or entry.keeps:
             return True
         self._find_place(Register(entry.offset, entry.name, entry.text, entry.policy, reads_from=entry.offset, waits_for=entry.registered))
         return self.is_home(entry.registered)
 
     def _find_place(self, entry: Register) -> bool:
-        """Give a new query its place, and return whether it has state in this partition. A text that another version took is refused in each."""
+        """Give a new query its place, and return whether it has state in this partition.
+
+        A text that another version took is refused in each.
+        """
         if self.share.whole:
             return True
         try:
@@ -351,7 +364,8 @@ class Engine(EngineState):
         return self.sets.route(entry.offset) is not None and self.is_home(entry.offset)
 
     def _move(self, moved: Sequence[Moved], after: int) -> None:
-        """Let go of the queries that move at the entry `after`, and take in those that live here from it on (docs/decisions/0104-moves-of-one-set.md).
+        """Let go of the queries that move at the entry `after`, and take in those that live here from it on
+        (docs/decisions/0104-moves-of-one-set.md).
 
         An engine beside reads the log before the entry for them. Where the log lacks what they rest on, they fail.
         """
@@ -371,7 +385,10 @@ class Engine(EngineState):
             self._lost += [StateChange(entry.offset, entry.name, after, "failed", STRANDED.format(gap)) for entry in left.values()]
 
     def change_share(self, renumbering: Renumbering, share: PartitionShare) -> list[tuple[Moved, LogGap]]:
-        """Become the engine of a partition among another number of them. Return what the log lacks entries for; then the engine is of no use."""
+        """Become the engine of a partition among another number of them.
+
+        Return what the log lacks entries for; then the engine is of no use.
+        """
         stay(self, renumbering, share)
         stranded = self._take_in(renumbering.list_coming(share.partition), self.position)
         for registered in self.registered.keys() & renumbering.fallen.keys():  # they failed in another partition
@@ -379,9 +396,11 @@ class Engine(EngineState):
         return stranded
 
     def _take_in(self, coming: Sequence[tuple[Moved, Start | None]], after: int) -> list[tuple[Moved, LogGap]]:
-        """Take over queries, and what is behind, from an engine beside that reads the log before the entry `after`, from their starts on.
+        """Take over queries, and what is behind, from an engine beside that reads the log before the entry `after`,
+        from their starts on.
 
-        Those that do not come to the times of their starts are read for from the beginning. Return those that the log lacks entries for.
+        Those that do not come to the times of their starts are read for from the beginning. Return those that the log
+        lacks entries for.
         """
         stranded = list[tuple[Moved, LogGap]]()
         near = [(each, start) for each, start in coming if start is not None]
@@ -396,7 +415,8 @@ class Engine(EngineState):
         return stranded
 
     def _read_for(self, coming: Sequence[tuple[Moved, Start]], after: int) -> list[Moved]:
-        """Read the log between the first of some starts and the entry `after`, and take over the queries but those that are returned.
+        """Read the log between the first of some starts and the entry `after`, and take over the queries but those
+        that are returned.
 
         Each set begins at its own start. Raises LogGap.
         """
@@ -454,7 +474,10 @@ class Engine(EngineState):
             changes.append(StateChange(entry.offset, entry.name, entry.offset, "failed", reason))
 
     def _learn(self, known: FactIndex, entry: int, changes: list[StateChange]) -> bool:
-        """Take up another background, and return whether it closes no cycle. Queries that then decide by what they have let go get it from the log."""
+        """Take up another background, and return whether it closes no cycle.
+
+        Queries that then decide by what they have let go get it from the log.
+        """
         is_concerned, looks_further = partial(self.is_concerned, known=known), partial(self.looks_further, known=known)
         self._move(self.sets.learn(entry, known, self.message_keys, is_concerned, looks_further), entry)
         if not self.accepts_background(known):
@@ -484,7 +507,10 @@ class Engine(EngineState):
         return found
 
     def beside_before(self, entry: int) -> "Engine":
-        """Return a new engine over the same terms, which reads this one's share of the log before an entry. Queries live there as they do at the entry."""
+        """Return a new engine over the same terms, which reads this one's share of the log before an entry.
+
+        Queries live there as they do at the entry.
+        """
         return Engine(self.share, self.sets.settled(entry), self.read_past, self.terms)
 
     def look_back_by(self, past: Past) -> None:
@@ -525,9 +551,11 @@ class Engine(EngineState):
             self._part_networks()
 
     def _part_networks(self) -> None:
-        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may wait for another's.
+        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may
+        wait for another's.
 
-        What waits on streams that their network waits for no longer goes, because its end would move their first instant.
+        What waits on streams that their network waits for no longer goes, because its end would move their first
+        instant.
         """
         for member in list(self.members):
             by_gate: dict[frozenset[str], list[Planned]] = {}
@@ -569,7 +597,10 @@ class Engine(EngineState):
         return found, changes
 
     def _pass(self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]) -> None:
-        """Let the networks take in a stretch of entries without controls. Networks on whose rules others rest come first."""
+        """Let the networks take in a stretch of entries without controls.
+
+        Networks on whose rules others rest come first.
+        """
         if not entries:
             return
         first, last = entries[0].offset, entries[-1].offset
@@ -607,7 +638,10 @@ class Engine(EngineState):
     def _run(
         self, layout: Layout, listener: Listener, feed: Ints, new: dict[Feed, Arrivals], found: list[pa.RecordBatch], changes: list[StateChange]
     ) -> None:
-        """Let a network's kernel take in a feed. Sort the rows found to its queries, and hand what rules derived to the networks that read it."""
+        """Let a network's kernel take in a feed.
+
+        Sort the rows found to its queries, and hand what rules derived to the networks that read it.
+        """
         network = listener.member.network
         before = list(network.planned.values()) if network.background.coming is not None else []
         known, begun = network.planning.known, network.begun
@@ -627,7 +661,10 @@ class Engine(EngineState):
             self._note_ends(network, changes)
 
     def _note_ends(self, network: Network, changes: list[StateChange]) -> None:
-        """Note queries that failed or completed meanwhile. A completed rule stays, silent: its stream's time goes on resting on what it reads."""
+        """Note queries that failed or completed meanwhile.
+
+        A completed rule stays, silent: its stream's time goes on resting on what it reads.
+        """
         for failure in network.host.failures:
             entry = self.registered.pop(failure.planned.registered)
             self.revision.note_failure(entry.offset, failure.entry)
@@ -667,7 +704,9 @@ class Engine(EngineState):
                     new[feed] = concatenate_arrivals([*others, self._derived(planned, rule, own)])
 
     def _derived(self, planned: Planned, rule: a.Construct, rows: Ints) -> Arrivals:
-        """Return a rule's triples as occurrences for the networks that read its stream; the rule's own network has them already."""
+        """Return a rule's triples as occurrences for the networks that read its stream; the rule's own network has
+        them already.
+        """
         parts = []
         for triple in rule.template:
             s, p, o = (read_part(planned, rows, part, self.terms) for part in list_parts(triple))

@@ -1,11 +1,12 @@
 """This module holds what an engine has read of the log, and the queries that are behind it.
 
-Those stand in an engine of their own, over the same terms. That engine is the whole engine where they stopped, without what they do not rest on. So
-reading on brings them where they would be, and then their networks go over as they are. Entries of the log (`CatchUp`) say what they read, and when.
+Those stand in an engine of their own, over the same terms. That engine is the whole engine where they stopped,
+without what they do not rest on. So reading on brings them where they would be, and then their networks go over as
+they are. Entries of the log (`CatchUp`) say what they read, and when.
 
-If a query reads from `reads_from` on, an engine in which it is registered there reads the past, with the rules of today on which it rests. At its
-registration the rules as they run take the place of these rules, with what waits for the query. So the query's solutions do not depend on when it
-catches up.
+If a query reads from `reads_from` on, a second engine registers it there and reads the past, with today's rules on
+which it rests. At its registration the rules as they run take the place of these rules, with what waits for the
+query. So the query's solutions do not depend on when it catches up.
 """
 
 from abc import ABC, abstractmethod
@@ -38,8 +39,8 @@ class EngineState(Registry, ABC):
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, past: Past | None = None, terms: TermTable | None = None) -> None:
         """Begin at the start of the log.
 
-        `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside. `past` is
-        where queries that are behind find the log again.
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that
+        this one stands beside. `past` is where queries that are behind find the log again.
         """
         super().__init__(share, sets, terms)
         self.past: Past = past or _no_past
@@ -75,7 +76,10 @@ class EngineState(Registry, ABC):
     def read_span(
         self, entries: Sequence[Entry], arrived: Mapping[Feed, Arrivals], ends: Mapping[int, int]
     ) -> tuple[list[pa.RecordBatch], list[StateChange]]:
-        """Apply entries without controls and return what they bring. Their occurrences are given by stream, their latest ends by offset."""
+        """Apply entries without controls and return what they bring.
+
+        Their occurrences are given by stream, their latest ends by offset.
+        """
 
     @abstractmethod
     def beside(self) -> "EngineState":
@@ -83,7 +87,10 @@ class EngineState(Registry, ABC):
 
     @abstractmethod
     def beside_before(self, entry: int) -> "EngineState":
-        """Return a new engine over the same terms, which reads this one's share of the log before an entry. Queries live there as they do at the entry."""
+        """Return a new engine over the same terms, which reads this one's share of the log before an entry.
+
+        Queries live there as they do at the entry.
+        """
 
 
 def _no_past(first: int, after: int) -> Iterable[Block]:
@@ -94,7 +101,8 @@ def _no_past(first: int, after: int) -> Iterable[Block]:
 class Behind:
     """Holds the queries that are behind together (`own`), because they rest on what `lead` writes.
 
-    The engine has copies of the other rules beside them. With `replaces`, `lead` is a promotion, and the text reads on as the query of that number.
+    The engine has copies of the other rules beside them. With `replaces`, `lead` is a promotion, and the text reads
+    on as the query of that number.
     """
 
     lead: int
@@ -116,7 +124,8 @@ class Behind:
     def _heeds(self, entry: Entry) -> bool:
         """Return whether a control entry that is read concerns the engine.
 
-        In the past no entry about queries does, because the rules there are those of today. Static rules are part of the background as it was then.
+        In the past no entry about queries does, because the rules there are those of today. Static rules are part of
+        the background as it was then.
         """
         if is_change(entry, self.engine.known):
             return True
@@ -170,7 +179,10 @@ class Behind:
         join(self.engine, before, {self.first})
 
     def forget(self, entry: Drop) -> None:
-        """Drop a query here; those that waited for it wait no more. A rule that others here rest on goes when its drop is read."""
+        """Drop a query here; those that waited for it wait no more.
+
+        A rule that others here rest on goes when its drop is read.
+        """
         if entry.registered not in self.own:
             return
         self.own.discard(entry.registered)

@@ -1,4 +1,7 @@
-"""This module defines the immutable messages that an engine is fed: entries of the input log, in order. Nothing here knows files or sockets."""
+"""This module defines the immutable messages that an engine is fed: entries of the input log, in order.
+
+Nothing here knows files or sockets.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -113,7 +116,10 @@ class DropStream:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Registers a query, which reads entries after this one, or from an earlier one on. Its registration is known by this entry's offset."""
+    """Registers a query, which reads entries after this one, or from an earlier one on.
+
+    Its registration is known by this entry's offset.
+    """
 
     offset: int
     name: str
@@ -134,7 +140,9 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A query reads nothing from here on until it is resumed, and neither do those that rest on what it writes (`holds`)."""
+    """A query reads nothing from here on until it is resumed, and neither do those that rest on what it writes
+    (`holds`).
+    """
 
     offset: int
     registered: int
@@ -155,8 +163,8 @@ class Resume:
 class CatchUp:
     """Lets the query `registered`, and those that wait for it, read the log up to the position `upto`.
 
-    Where `upto` is this entry's offset, they are behind no more. The log itself says, piece by piece, which part of the past is read. So a piece is
-    as good a place to stop and go on from as any other entry.
+    Where `upto` is this entry's offset, they are behind no more. The log itself says, piece by piece, which part of
+    the past is read. So a piece is as good a place to stop and go on from as any other entry.
     """
 
     offset: int
@@ -175,7 +183,9 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Stops the query `registered` in all partitions, because together they keep more than its quota, or because it has failed in one of them."""
+    """Stops the query `registered` in all partitions, because together they keep more than its quota, or because it
+    has failed in one of them.
+    """
 
     offset: int
     registered: int
@@ -187,9 +197,10 @@ class Fail:
 class Promote:
     """Puts a text in the place of the query `registered`; the promotion is known by this entry's offset.
 
-    The text reads the log from `reads_from` on, as a query that is behind, and takes over at the `CatchUp` that brings it to the others. Without
-    `reads_from` it takes over here. It `keeps` the query's state if both texts are one plan, and begins without any otherwise.
-    Of the past, entries before `begins` need not be read: `marks` has each stream's watermark and latest end there, and whether it was fed.
+    The text reads the log from `reads_from` on, as a query that is behind. It takes over at the `CatchUp` that joins
+    it to the others. Without `reads_from` it takes over here. It `keeps` the query's state if both texts are one
+    plan, and begins without any otherwise. Of the past, entries before `begins` need not be read: `marks` has each
+    stream's watermark and latest end there, and whether it was fed.
     """
 
     offset: int
@@ -251,7 +262,9 @@ ENTAILMENTS = RDFS, OWL_RL = ("rdfs", "owl-rl")
 
 @dataclass(frozen=True, slots=True)
 class Entail:
-    """Sets the regime that decides what the background and streams entail from the next instant on; before the first such entry it is `rdfs`."""
+    """Sets the regime that decides what the background and streams entail from the next instant on; before the first
+    such entry it is `rdfs`.
+    """
 
     offset: int
     regime: str
@@ -277,7 +290,8 @@ class RowSource(Protocol):
     ) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         """Return the rows whose key belongs to a partition, in order, and the place of each among all rows.
 
-        That is the key of their message where the stream is among `keys`, else their subject. `events` are the entries that bring the rows.
+        That is the key of their message where the stream is among `keys`, else their subject. `events` are the
+        entries that bring the rows.
         """
 
     def read_some(self, wanted: NDArray[np.bool_]) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
@@ -336,14 +350,16 @@ Many have `values` over a dictionary (`engine.dictionary.arrow_encoding`).
 TIED = SOLUTIONS.append(pa.field("by", pa.list_(pa.utf8())))
 """These are solutions of one of several partitions.
 
-`by` has the texts that order those of one query, entry and interval; null means the values themselves. Where the variables of a SELECT do not stand in
-order of their names, the metadata of the schema say in which order its values count.
+`by` has the texts that order those of one query, entry and interval; null means the values themselves. If the
+variables of a SELECT are not in order of their names, the metadata of the schema give the order of its values.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """A query completed or failed while an entry was applied, or a promotion, of which `registered` is the offset, took over or failed."""
+    """A query completed or failed while an entry was applied, or a promotion, of which `registered` is the offset,
+    took over or failed.
+    """
 
     registered: int
     name: str

@@ -1,4 +1,6 @@
-"""This module finds what a pattern binds, certainly or possibly, how long its solutions last, and whether one may be timeless."""
+"""This module finds what a pattern binds, certainly or possibly, how long its solutions last, and whether one may be
+timeless.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,7 +24,8 @@ ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Describes a pattern's solutions: `certain` variables are bound in every solution, `possible` ones in some or in none.
+    """Describes a pattern's solutions: `certain` variables are bound in every solution, `possible` ones in some or in
+    none.
 
     A solution may be `timeless` or `timed`; timed ones last at most `longest` µs, whatever the background has.
     """
@@ -45,7 +48,8 @@ class Scope:
     def related(self, other: "Scope", relation: a.Relation | None) -> "Scope":
         """Return the scope of joins with right solutions that stand in a relation to it; None is EQUALS.
 
-        Any operand may become timeless when the background changes, and satisfies every relation then. So a join may last as long as either operand.
+        Any operand may become timeless when the background changes, and satisfies every relation then. So a join may
+        last as long as either operand.
         """
         if relation in (a.Relation.MEETS, a.Relation.OVERLAPS, a.Relation.PAR):
             return self.joined(other).limited(self.longest + other.longest)

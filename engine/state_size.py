@@ -1,6 +1,7 @@
 """This module counts the size of a query's state, and limits it by quotas.
 
-Sizes are counted, not measured, so that a limit is met at the same entry of the log on every machine and by every version.
+Sizes are counted, not measured, so that a limit is met at the same entry of the log on every machine and by every
+version.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Counts what the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all its arrays, used or in reserve.
+    """Counts what the engine keeps for all queries: terms, answers to the kernel's questions, and the bytes of all
+    its arrays, used or in reserve.
 
     Queries that reach the same streams share one of the `networks`; those that are behind have others.
     """

@@ -94,12 +94,16 @@ _SPARQL_QUERY, _SPARQL_JSON = "application/sparql-query", "application/sparql-re
 
 
 class Client:
-    """Sends requests to a server. `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included."""
+    """Sends requests to a server.
+
+    `patience_s` is how long it goes on trying to reach a server that does not answer, restarts included.
+    """
 
     def __init__(
         self, url: str, token: str | None = None, patience_s: float = 60.0, *, ca_file: str | Path | None = None, any_name: bool = False
     ) -> None:
-        """Take a server's URL, or those of servers that stand by for each other, with commas between them. With https, the certificates of the PEM file `ca_file` are trusted, in place of those that the system trusts.
+        """Take a server's URL, or those of servers that stand by for each other, with commas between them. With
+        https, the certificates of the PEM file `ca_file` are trusted, in place of those that the system trusts.
 
         With `any_name`, they may be for any name: give that only with a file that holds the server's own certificate.
         Raises: OSError, ssl.SSLError for a file that has no certificates.
@@ -110,7 +114,10 @@ class Client:
 
     # ------------------------------------------------------------ requests
     def request(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> tuple[int, Mapping[str, str], bytes]:
-        """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        """Return status, headers (names in lower case) and body of a request.
+
+        Raises: ApiError from status 400 on; OSError where nothing answers.
+        """
         return self._transport.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
 
     def _json(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -157,20 +164,29 @@ class Client:
         return self._json("POST", f"/streams/{segment(name)}/finish")
 
     def sources(self, name: str) -> dict[str, str | None]:
-        """Return the position of each source of a stream, from which to read on; None for a declared one without a position."""
+        """Return the position of each source of a stream, from which to read on; None for a declared one without a
+        position.
+        """
         return {each["id"]: each["position"] for each in (self._json("GET", f"/streams/{segment(name)}/sources"))["sources"]}
 
     def events(self, stream: str, last: int = 20) -> list[dict[str, Any]]:
-        """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`, `arrived`, `late` and `offset`."""
+        """Return the last events of a stream, at most 1,000, the newest first: `id`, terms, `start`, `end`,
+        `arrived`, `late` and `offset`.
+        """
         _, _, content = self.request("GET", f"/streams/{segment(stream)}/events?last={last}", Accept=NDJSON)
         return [json.loads(line) for line in content.splitlines()]
 
     def tail(self, stream: str, last: int = 20, *, after: str | None = None) -> "Tail":
-        """Follow the events of a stream as they arrive: first the last ones, or those after an event's id. Each is as from `events`."""
+        """Follow the events of a stream as they arrive: first the last ones, or those after an event's id.
+
+        Each is as from `events`.
+        """
         return Tail(self, f"/streams/{segment(stream)}/events?last={last}", after)
 
     def profile(self, stream: str) -> dict[str, Any]:
-        """Return the predicates, classes and datatypes that the last events of a stream carry, with counts, times, rates and examples."""
+        """Return the predicates, classes and datatypes that the last events of a stream carry, with counts, times,
+        rates and examples.
+        """
         return self._json("GET", f"/streams/{segment(stream)}/profile")
 
     @overload
@@ -188,11 +204,12 @@ class Client:
     ) -> Accepted:  # fmt: skip
         """Send one body of events by POST; return when it is durable.
 
-        The body is a text of `media_type`, or a Graph or Dataset of rdflib; `send(graph, at=…)` sends that to the stream `default`.
-        `at` is the time of events that carry none: an xsd:dateTime or a datetime, UTC where it has no zone.
+        The body is a text of `media_type`, or a Graph or Dataset of rdflib; `send(graph, at=…)` sends that to the
+        stream `default`. `at` is the time of events that carry none: an xsd:dateTime or a datetime, UTC where it has
+        no zone.
 
-        Raises: ApiError for a refused body; with the code `source-conflict`, `problem["source"]["position"]` is where the source stands.
-        NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
+        Raises: ApiError for a refused body; with the code `source-conflict`, `problem["source"]["position"]` is where
+        the source stands. NotInRdflib for a graph with what RDF does not have; OSError where nothing answers.
         """
         stream, content = (name, body) if isinstance(name, str) else ("default", name)
         if is_rdflib_graph(content):
@@ -207,16 +224,20 @@ class Client:
         return accepted_of(json.loads(answer))
 
     def send_frame(self, name: str, frame: Any, mapping: Mapping[str, Any] | None = None, *, rows: int = 10_000) -> Accepted:
-        """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are durable.
+        """Send the rows of a frame of pandas or polars to a stream, so many `rows` in a body; return when all are
+        durable.
 
-        With a `mapping`, any columns are taken: the document says what they become, and is set as the stream's mapping, which asks for a token of
-        an admin unless the stream has it already. Missing values and NaN give no triple.
+        With a `mapping`, any columns are taken: the document says what they become. It is set as the stream's
+        mapping, which needs a token of an admin unless the stream has it already. Missing values and NaN give no
+        triple.
 
-        Without a mapping, the columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts or terms of
-        rdflib; objects may be Python values too. Times are timestamps or xsd:dateTime texts, UTC where they have no zone.
+        Without a mapping, the columns are `s`, `p`, `o`, and `at`, or `start` and `end`. Terms are N-Triples texts or
+        terms of rdflib; objects may be Python values too. Times are timestamps or xsd:dateTime texts, UTC where they
+        have no zone.
 
-        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a refused mapping or body, when
-        the rows before the body have been accepted. Rows that are sent again are no new events if they have times.
+        Raises: ValueError for other columns, TypeError for other values, both before anything is sent; ApiError for a
+        refused mapping or body, when the rows before the body have been accepted. Rows that are sent again are no new
+        events if they have times.
         """
         lines = write_events(triples_of(frame)).splitlines(keepends=True) if mapping is None else list(documents_of(frame))
         if mapping is not None:
@@ -247,12 +268,18 @@ class Client:
             self._json("PUT", f"/streams/{segment(name)}", kept | {"mapping": mapping})
 
     def register(self, name: str, query: str, *, replace: bool = False, start: str | int = "now", **options: str | int) -> dict[str, Any]:
-        """Register a query; `start` is now, beginning, or the log's offset from which the query reads. With `emit="revised"` it gives changes."""
+        """Register a query; `start` is now, beginning, or the log's offset from which the query reads.
+
+        With `emit="revised"` it gives changes.
+        """
         path = f"/queries/{segment(name)}" + ("?replace=true" if replace else "")
         return self._json("PUT", path, {"query": query, "from": start, **options})
 
     def replace(self, name: str, query: str, *, start: str | int = "now", **options: str | int) -> dict[str, Any]:
-        """Register a query in place of the one of this name, which is dropped with its solutions. `promote` keeps these. Raises: as `register`."""
+        """Register a query in place of the one of this name, which is dropped with its solutions.
+
+        `promote` keeps these. Raises: as `register`.
+        """
         return self.register(name, query, replace=True, start=start, **options)
 
     def promote(
@@ -260,8 +287,8 @@ class Client:
     ) -> dict[str, Any]:  # fmt: skip
         """Let a text take a query's place at one position of the log; followers stay connected, and ids go on.
 
-        The text reads the log from where the query began, or from `start`. Return the query; `["promotion"]["state"]` is waiting while the text
-        has not caught up. Raises: ApiError 409 for other columns, unless they may change.
+        The text reads the log from where the query began, or from `start`. Return the query; `["promotion"]["state"]`
+        is waiting while the text has not caught up. Raises: ApiError 409 for other columns, unless they may change.
         """
         path = f"/queries/{segment(name)}?replace=promote" + ("&columns=change" if change_columns else "")
         return self._json("PUT", path, {"query": query, **({} if start is None else {"from": start}), **options})
@@ -306,7 +333,10 @@ class Client:
         self._json("DELETE", f"/queries/{segment(name)}")
 
     def why(self, name: str, solution: str) -> dict[str, Any]:
-        """Return what the solution with this id rests on: occurrences, background, rules and inferences. Raises: ApiError 404; 410 where the log has gone."""
+        """Return what the solution with this id rests on: occurrences, background, rules and inferences.
+
+        Raises: ApiError 404; 410 where the log has gone.
+        """
         return self._json("GET", f"/queries/{segment(name)}/solutions/{segment(solution)}/why")
 
     def diagnose(self, name: str) -> dict[str, Any]:
@@ -315,16 +345,20 @@ class Client:
 
     # ------------------------------------------------------------ background
     def background(self) -> list[dict[str, Any]]:
-        """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in the log."""
+        """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in
+        the log.
+        """
         found: list[dict[str, Any]] = (self._json("GET", "/ontologies"))["ontologies"]
         return found
 
     def load_background(
         self, name: str, body: "bytes | str | rdflib.Graph", media_type: str = TURTLE, *, add: bool = False
     ) -> dict[str, Any]:  # fmt: skip
-        """Replace a graph of the background, or `add` triples to it; the name `default` stands for triples in no graph. Return the graph.
+        """Replace a graph of the background, or `add` triples to it; the name `default` stands for triples in no
+        graph. Return the graph.
 
-        The body is a text of `media_type`, or a graph of rdflib. Raises: ApiError; NotInRdflib for a graph with what RDF does not have.
+        The body is a text of `media_type`, or a graph of rdflib. Raises: ApiError; NotInRdflib for a graph with what
+        RDF does not have.
         """
         content, kind = (body, media_type) if isinstance(body, str | bytes) else (n_quads_of(body), N_QUADS)
         path = f"/ontologies/{segment(name)}"
@@ -333,7 +367,10 @@ class Client:
         return found
 
     def read_background(self, name: str, media_type: str = TURTLE, *, derived: bool = False) -> str:
-        """Return a graph of the background as a text, with `derived` also what static rules derive in it. Raises: ApiError 404."""
+        """Return a graph of the background as a text, with `derived` also what static rules derive in it.
+
+        Raises: ApiError 404.
+        """
         path = f"/ontologies/{segment(name)}" + ("?derived=true" if derived else "")
         _, _, content = self.request("GET", path, Accept=media_type)
         return content.decode()
@@ -351,9 +388,11 @@ class Client:
     def start_trial(
         self, query: str, *, compare_with: str | None = None, start: str | int = "beginning", until: str | int = "now", **options: str
     ) -> dict[str, Any]:  # fmt: skip
-        """Start a trial: what would a query have found in the log's past, and how does that differ from a registered one?
+        """Start a trial: what would a query have found in the log's past, and how does that differ from a registered
+        one?
 
-        `start` and `until` are offsets of the log, or xsd:dateTimes or dates. Return the trial; `trial` tells how it goes on by its `["id"]`.
+        `start` and `until` are offsets of the log, or xsd:dateTimes or dates. Return the trial; `trial` tells how it
+        goes on by its `["id"]`.
         """
         wish = {"query": query, "from": start, "to": until, **({} if compare_with is None else {"compare_with": compare_with}), **options}
         return self._json("POST", "/trials", wish)
@@ -368,7 +407,10 @@ class Client:
         return found
 
     def trial_solutions(self, trial: str, of: str = "new", *, after: int = 0, limit: int = 1000) -> list[dict[str, Any]]:
-        """Return a page of the solutions that a trial kept of the `new` side alone, of the `old` side alone, or of `both`, after the first `after` ones."""
+        """Return a page of the solutions that a trial kept, after the first `after` ones.
+
+        They are of the `new` side alone, of the `old` side alone, or of `both`.
+        """
         path = f"/trials/{segment(trial)}/solutions?{urlencode({'of': of, 'after': after, 'limit': limit})}"
         found: list[dict[str, Any]] = (self._json("GET", path))["solutions"]
         return found
@@ -400,16 +442,19 @@ class Client:
         return found
 
     def frame(self, name: str, *, after: str | None = None, library: str = "pandas", exact: bool = True, limit: int = _MOST) -> Any:
-        """Return the solutions after an id, all that are there, as a frame of `pandas` or `polars`: see Solutions.to_frame.
+        """Return the solutions after an id, all that are there, as a frame of `pandas` or `polars`: see
+        Solutions.to_frame.
 
         Raises: MissingExtra; ApiError; ValueError for more than `limit` solutions.
         """
         return (self._all(name, after, limit)).to_frame(library, exact=exact)
 
     def graph(self, name: str, *, after: str | None = None, limit: int = _MOST) -> "rdflib.Graph":
-        """Return the triples of a CONSTRUCT or DESCRIBE query's solutions after an id, all that are there, as one graph of rdflib.
+        """Return the triples of a CONSTRUCT or DESCRIBE query's solutions after an id, all that are there, as one
+        graph of rdflib.
 
-        Raises: NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than `limit` solutions.
+        Raises: NotInRdflib for triple terms, and for a query of another form; ApiError; ValueError for more than
+        `limit` solutions.
         """
         return (self._all(name, after, limit)).to_rdflib()
 
@@ -419,7 +464,8 @@ class Client:
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
     def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
-        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be `drop-oldest`.
+        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be
+        `drop-oldest`.
 
         Of a revised query, `changes()` of what is returned gives the changes.
         """
@@ -467,9 +513,11 @@ class _Socket:
 
 
 class Feed(_Socket):
-    """Sends frames of ndjson, which are answered in order. Frames without an answer are sent again after a reconnect: a repeat is no second event.
+    """Sends frames of ndjson, which are answered in order. Frames without an answer are sent again after a reconnect:
+    a repeat is no second event.
 
-    `acked` is the newest acknowledged log position, `answered` the number of frames that were answered. A feed is for one task or thread at a time.
+    `acked` is the newest acknowledged log position, `answered` the number of frames that were answered. A feed is for
+    one task or thread at a time.
     """
 
     def __init__(self, client: Client, path: str, window: int) -> None:
@@ -613,7 +661,10 @@ class Subscription(_Socket, SubscriptionCursor):
 
 
 class Tail:
-    """Gives a stream's events in the order of arrival, each once, across reconnects. `last` is the id after which it continues."""
+    """Gives a stream's events in the order of arrival, each once, across reconnects.
+
+    `last` is the id after which it continues.
+    """
 
     def __init__(self, client: Client, path: str, last: str | None) -> None:
         self._client, self._transport, self._path, self.last = client, client._transport, path, last

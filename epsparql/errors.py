@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 LANGUAGE_LINE = re.compile(r"[#%]!etalis (\w+)\n")
-"""A query's text that begins with this line is an ETALIS program, under the policy that the line names. The line itself has no number."""
+"""A query's text that begins with this line is an ETALIS program, under the policy that the line names.
+
+The line itself has no number.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,9 @@ class Edit:
 class QueryError(Exception):
     """Signals a fault in the query text; `code` is stable, wording is not.
 
-    `expected` says what would have been accepted at the place, or is empty where only `message` can say. `edits` turn the text into the one that
-    was probably meant. They are in order and do not overlap; there are none where nothing is likely.
+    `expected` says what would have been accepted at the place, or is empty where only `message` can say. `edits` turn
+    the text into the one that was probably meant. They are in order and do not overlap; there are none where nothing
+    is likely.
     """
 
     code: ClassVar[str] = "query"
@@ -92,7 +96,9 @@ class ScopeFault(QueryError):
 
 
 class Unsupported(QueryError):
-    """Signals a query that is legal in the language, and not evaluated by this version; or refused on purpose, with the reason."""
+    """Signals a query that is legal in the language, and not evaluated by this version; or refused on purpose, with
+    the reason.
+    """
 
     code = "unsupported"
 

@@ -28,8 +28,8 @@ _USER = "epsparql.run()"
 class FaultyRows(TypedDict, total=False):
     """Says what becomes of rows of CSV and JSON, and lines of ndjson, that cannot be read or do not map.
 
-    With `on_error` refuse (the default) all is refused. With skip such rows are left out. With dead_letter they are written to the file
-    `dead_letters` with their reasons. A warning counts them.
+    With `on_error` refuse (the default) all is refused. With skip such rows are left out. With dead_letter they are
+    written to the file `dead_letters` with their reasons. A warning counts them.
     """
 
     on_error: str

@@ -1,4 +1,6 @@
-"""This module checks a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep it goes."""
+"""This module checks a query's parts: the lexical forms of its constants, durations, what a pattern binds, how deep
+it goes.
+"""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +13,9 @@ from epsparql.terms import XSD, Literal
 MAX_LENGTH, MAX_WORDS = 1 << 18, 20_000
 """A query's text has at most this many characters, and this many words and signs: it takes a second to read so many."""
 MAX_TREE_DEPTH = 200
-"""At most this many nodes stand above one another in the algebra: every consumer may then recurse within Python's limit."""
+"""At most this many nodes stand above one another in the algebra: every consumer may then recurse within Python's
+limit.
+"""
 MAX_MICROS = 2**59
 """This is the longest duration: the sum of any instant and two of these stays below the end of time, 2**61 µs."""
 
@@ -43,7 +47,9 @@ _EXAMPLES = {XSD + "integer": "42", XSD + "decimal": "4.2", XSD + "double": "4.2
 DURATION_FORM = "a form such as PT10S, PT1H30M or P1D"
 INSTANT_FORM = "a form such as 2026-01-31T12:00:00Z"
 _LONGEST_GUESS = 100
-"""A text that may have been meant as a duration has at most this many characters: each part is looked at with all that stands before it."""
+"""A text that may have been meant as a duration has at most this many characters: each part is looked at with all
+that stands before it.
+"""
 _SECONDS = {"W": 604_800, "D": 86_400, "H": 3_600, "M": 60, "S": 1}
 
 
@@ -132,7 +138,9 @@ def likely_duration(lexical: str) -> str:
 
 
 def _unit(lexical: str, part: re.Match[str], index: int, parts: list[re.Match[str]]) -> str:
-    """Return the unit of a part: an M before any T, day or hour counts months where P stands in front, and minutes otherwise."""
+    """Return the unit of a part: an M before any T, day or hour counts months where P stands in front, and minutes
+    otherwise.
+    """
     name = part[2].upper()
     if name.startswith("MONTH"):
         return "MONTH"
@@ -156,7 +164,9 @@ def _duration_text(months: str, seconds: Decimal) -> str:
 
 
 def duration_micros(lexical: str) -> int | None:
-    """Return the microseconds of a day-time duration; None if it is no duration, has months or is finer than a microsecond."""
+    """Return the microseconds of a day-time duration; None if it is no duration, has months or is finer than a
+    microsecond.
+    """
     found = _DURATION.fullmatch(lexical.strip(" \t\r\n"))
     if found is None or (found[2] or "").strip("0") or (found[3] or "").strip("0"):
         return None

@@ -1,7 +1,8 @@
-"""This module reads N-Triples: terms, and the statements of CONSTRUCT and DESCRIBE solutions, with triple terms (RDF 1.2).
+"""This module reads N-Triples: terms, and the statements of CONSTRUCT and DESCRIBE solutions, with triple terms (RDF
+1.2).
 
-It reads terms that N-Triples does not allow, too, such as relative IRIs, since earlier versions could store them. It tells which terms the formats of
-RDF can write, and shows others in terms that they can.
+It reads terms that N-Triples does not allow, too, such as relative IRIs, since earlier versions could store them. It
+tells which terms the formats of RDF can write, and shows others in terms that they can.
 """
 
 import re
@@ -26,7 +27,9 @@ _PLAIN_ESCAPES = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", '"': '"
 
 @cache
 def _blank_node() -> re.Pattern[str]:
-    """Return the pattern of blank nodes, which takes a millisecond to compile, as each does that has large sets of characters."""
+    """Return the pattern of blank nodes, which takes a millisecond to compile, as each does that has large sets of
+    characters.
+    """
     name, inside = f"{_BASE}_:0-9", "\\-\u00b7\u0300-\u036f\u203f-\u2040"
     return re.compile(rf"_:([{name}](?:[{name}{inside}.]*[{name}{inside}])?)")
 
@@ -140,7 +143,10 @@ _ESCAPED = "%[0-9A-Fa-f]{2}"
 
 @cache
 def _absolute_iri(is_ascii: bool) -> re.Pattern[str]:
-    """Return the pattern of IRIs with a scheme. Most are ASCII, and the pattern of the others takes ten times as long to compile."""
+    """Return the pattern of IRIs with a scheme.
+
+    Most are ASCII, and the pattern of the others takes ten times as long to compile.
+    """
     name, private = (_NAME, "") if is_ascii else (_NAME + _UCSCHAR, _PRIVATE)
     return re.compile(
         rf"[A-Za-z][A-Za-z0-9+.-]*+:(?://(?:(?:[{name}:]|{_ESCAPED})*+@)?(?:\[(?P<address>[^\[\]]*+)\]|(?:[{name}]|{_ESCAPED})*+)(?::[0-9]*+)?(?=[/?#]|\Z)|(?!//))"
@@ -184,7 +190,9 @@ def _is_ipv6(text: str) -> bool:
 
 
 def make_valid(text: str) -> str:
-    """Return a valid IRI that shows an invalid one: foreign characters are percent-encoded, and what is no IRI even so stands after INVALID_IRI."""
+    """Return a valid IRI that shows an invalid one: foreign characters are percent-encoded, and what is no IRI even
+    so stands after INVALID_IRI.
+    """
     if is_absolute_iri(text):
         return text
     escaped = _foreign_characters().sub(lambda found: quote(found[0], safe=""), text)
@@ -213,7 +221,9 @@ def is_writable(term: Term) -> bool:
 
 
 def make_writable(term: Term) -> Term:
-    """Return a term that formats can write, to show one that they cannot: IRIs are escaped, and a language tag becomes a private one."""
+    """Return a term that formats can write, to show one that they cannot: IRIs are escaped, and a language tag
+    becomes a private one.
+    """
     match term:
         case Iri(value):
             return Iri(make_valid(value))

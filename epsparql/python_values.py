@@ -31,7 +31,10 @@ _DURATION = re.compile(
 
 
 def python_value(lexical: str, datatype: str) -> PythonValue | None:
-    """Return the value of a text of XSD's `datatype`, given without its namespace. None: it has none in Python that is exactly equal."""
+    """Return the value of a text of XSD's `datatype`, given without its namespace.
+
+    None: it has none in Python that is exactly equal.
+    """
     if datatype in _TEXTS:
         return lexical
     text = lexical.strip(" \t\r\n")  # XSD collapses white space in all other datatypes
@@ -113,7 +116,10 @@ _READERS: dict[str, Callable[[str], PythonValue | None]] = {
 
 
 def written_value(value: PythonValue) -> tuple[str, str]:
-    """Return the text of a value, and its XSD datatype without the namespace. Raises: TypeError for a value of another type."""
+    """Return the text of a value, and its XSD datatype without the namespace.
+
+    Raises: TypeError for a value of another type.
+    """
     match value:
         case bool():
             return ("true" if value else "false"), "boolean"

@@ -11,7 +11,8 @@ _FRAMES = 20_000
 
 @contextmanager
 def deep_stack() -> Iterator[None]:
-    """Make room for 100 open brackets, each at most forty frames of the parser, and for 200 operators above one another, wherever the caller stands.
+    """Make room for 100 open brackets, each at most forty frames of the parser, and for 200 operators above one
+    another, wherever the caller stands.
 
     The limit is the process's, hence the lock.
     """

@@ -44,7 +44,8 @@ class BlankNode:
 class Literal:
     """Represents a literal; `datatype` is an IRI's text.
 
-    `language` is set only for rdf:langString and rdf:dirLangString, and `direction`, "ltr" or "rtl", only for the latter.
+    `language` is set only for rdf:langString and rdf:dirLangString, and `direction`, "ltr" or "rtl", only for the
+    latter.
     """
 
     lexical: str
@@ -53,7 +54,10 @@ class Literal:
     direction: str | None = None
 
     def __repr__(self) -> str:
-        """Return what makes the literal. Snapshots name plans by it, so a literal without a direction has the text that it had in 0.1.0."""
+        """Return what makes the literal.
+
+        Snapshots name plans by it, so a literal without a direction has the text that it had in 0.1.0.
+        """
         direction = "" if self.direction is None else f", direction={self.direction!r}"
         return f"Literal(lexical={self.lexical!r}, datatype={self.datatype!r}, language={self.language!r}{direction})"
 
@@ -76,7 +80,8 @@ class Literal:
 
     @classmethod
     def from_python(cls, value: PythonValue) -> Self:
-        """Return the literal of a Python value: an int is an xsd:integer, a float an xsd:double, a timedelta an xsd:dayTimeDuration.
+        """Return the literal of a Python value: an int is an xsd:integer, a float an xsd:double, a timedelta an
+        xsd:dayTimeDuration.
 
         Raises: TypeError for a value of any other type.
         """
@@ -86,7 +91,10 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Represents a query variable; `name` is without the `?`. A blank node of a pattern is a variable whose name starts with `_:`."""
+    """Represents a query variable; `name` is without the `?`.
+
+    A blank node of a pattern is a variable whose name starts with `_:`.
+    """
 
     name: str
 

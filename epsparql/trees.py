@@ -14,7 +14,9 @@ def list_fields(kind: type) -> tuple[str, ...] | None:
 
 
 def walk_nodes(root: object) -> Iterator[object]:
-    """Yield the dataclass nodes of a tree, each before what is in it and in the order of its fields, found without recursion."""
+    """Yield the dataclass nodes of a tree, each before what is in it and in the order of its fields, found without
+    recursion.
+    """
     pending = [root]
     while pending:
         node = pending.pop()

@@ -20,8 +20,8 @@ class PipelineError(Exception):
 class FormatError(PipelineError):
     """A body is not what its media type says; nothing of it is accepted.
 
-    `code` is per instance here. `line` and `column` (code points) count from 1 and are None where the body has no lines.
-    `expected` says what would have been accepted at the place, or is empty.
+    `code` is per instance here. `line` and `column` (code points) count from 1 and are None where the body has no
+    lines. `expected` says what would have been accepted at the place, or is empty.
     """
 
     def __init__(self, code: str, message: str, line: int | None = None, column: int | None = None, expected: str = "") -> None:
@@ -35,7 +35,9 @@ class FormatError(PipelineError):
 
 
 class InvalidMapping(PipelineError):
-    """A mapping's document is not as it must be (400): `member` is the path to the member at fault, "" for the whole document."""
+    """A mapping's document is not as it must be (400): `member` is the path to the member at fault, "" for the whole
+    document.
+    """
 
     code = "invalid-mapping"
 
@@ -74,7 +76,10 @@ class NotRevisable(PipelineError):
 
 
 class TooFarAhead(PipelineError):
-    """An `end` lies further beyond the clock than the stream's max_ahead allows (422). `row` counts from 0; `unit` says if times look like another unit."""
+    """An `end` lies further beyond the clock than the stream's max_ahead allows (422).
+
+    `row` counts from 0; `unit` says if times look like another unit.
+    """
 
     code = "too-far-ahead"
 
@@ -83,7 +88,10 @@ class TooFarAhead(PipelineError):
         self.stream, self.row, self.end, self.limit, self.unit = stream, row, end, limit, unit
 
     def __str__(self) -> str:
-        return f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} takes now; {self.unit or 'correct its time or raise max_ahead, which 0 turns off'}"
+        return (
+            f"occurrence {self.row + 1} ends {(self.end - self.limit) / 1e6:g} s beyond the latest end that stream {self.stream!r} "
+            f"takes now; {self.unit or 'correct its time or raise max_ahead, which 0 turns off'}"
+        )
 
 
 class NoInstant(PipelineError):
@@ -115,7 +123,10 @@ class MessageKeyRefused(PipelineError):
 
 
 class SourceConflict(PipelineError):
-    """A body does not continue its source from where the stream stands (409). `stored` is None where the stream does not know the source."""
+    """A body does not continue its source from where the stream stands (409).
+
+    `stored` is None where the stream does not know the source.
+    """
 
     code = "source-conflict"
 
@@ -247,7 +258,8 @@ class PartitionsFixed(PipelineError):
         `names` are those of the queries that look further back; none where there is no snapshot to begin with.
         """
         reason = (
-            f"the queries {', '.join(names)} look back further, or over a change of the background: start with --partitions {known}, and try later or register them again"
+            f"the queries {', '.join(names)} look back further, or over a change of the background: start with --partitions {known}, "
+            f"and try later or register them again"
             if names
             else f"there are no snapshots from which {asked} partitions could begin: start with --partitions {known}"
         )
@@ -267,7 +279,9 @@ class SparkFailed(PipelineError):
 
 
 class Superseded(PipelineError):
-    """A later attempt has replaced a task of Spark's, or no process looks after its worker any more: the task must not go on."""
+    """A later attempt has replaced a task of Spark's, or no process looks after its worker any more: the task must
+    not go on.
+    """
 
     code = "superseded"
 
@@ -353,7 +367,10 @@ class NotOfThisStore(PipelineError):
         self.data, self.place, self.reason = data, place, reason
 
     def __str__(self) -> str:
-        return f"{self.data} {self.reason} {self.place}; give an empty directory with --data, into which the store is copied, or an empty store with --store"
+        return (
+            f"{self.data} {self.reason} {self.place}; give an empty directory with --data, into which the store is copied, or an "
+            f"empty store with --store"
+        )
 
 
 class Withdrawn(OSError):

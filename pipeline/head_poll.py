@@ -1,7 +1,7 @@
 """This module waits for positions that other processes publish in files.
 
-Linux tells at once that a process of this machine has written to a file. Where it does not tell, because another machine writes, the files are looked at
-often, and less often after a silence.
+Linux tells at once that a process of this machine has written to a file. Where it does not tell, because another
+machine writes, the files are looked at often, and less often after a silence.
 """
 
 import ctypes
@@ -50,7 +50,9 @@ class HeadPoll:
         return self._notices is not None
 
     def _wait_for_notice(self, timeout: float) -> bool:
-        """Return whether a file was written to since the last notice, as soon as that is so or `timeout` seconds have passed."""
+        """Return whether a file was written to since the last notice, as soon as that is so or `timeout` seconds have
+        passed.
+        """
         assert self._notices is not None
         poll = select.poll()  # `select` refuses descriptors from 1024 on
         poll.register(self._notices, select.POLLIN)
@@ -61,7 +63,9 @@ class HeadPoll:
 
 
 def _open_notices(files: tuple[Path, ...]) -> int | None:
-    """Return a descriptor that can be read when a file was written to; None where the system has none, or a file is not there."""
+    """Return a descriptor that can be read when a file was written to; None where the system has none, or a file is
+    not there.
+    """
     try:
         libc = ctypes.CDLL(None)
         opened = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))

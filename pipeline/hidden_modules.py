@@ -18,7 +18,8 @@ class _Hidden:
 
 
 def hide_modules(*names: str) -> None:
-    """Have this process do without modules. pyarrow loads pandas (32 MB) to recognise its objects, so call this before the first array.
+    """Have this process do without modules. pyarrow loads pandas (32 MB) to recognise its objects, so call this
+    before the first array.
 
     Nothing is hidden from a process with functions of users, because these may want any module.
     """

@@ -1,7 +1,9 @@
-"""This module exports solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, each exactly once (docs/decisions/0027).
+"""This module exports solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, each exactly once
+(docs/decisions/0027).
 
-A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold the whole name. The next export is
-noted before it is written, as a range of log positions that names the files. An export that was killed is thus done again, into the same files.
+A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold
+the whole name. The next export is noted before it is written, as a range of log positions that names the files. An
+export that was killed is thus done again, into the same files.
 """
 
 import hashlib
@@ -34,7 +36,8 @@ from pipeline.solutions.solution_log import SolutionReader
 ROWS = 200_000
 """About this many solutions are held at a time."""
 EXPORTED = pa.schema([("id", pa.utf8()), ("registered", pa.int64()), ("entry", pa.int64()), *list(SOLVED)[1:]])
-"""The columns are those of `solve`, with the solution's id and the log positions of its registration and of the entry that brought it.
+"""The columns are those of `solve`, with the solution's id and the log positions of its registration and of the entry
+that brought it.
 
 `query` and `date` are in the path.
 """
@@ -48,10 +51,11 @@ _log = logging.getLogger("epsparql.export")
 
 
 class State(msgspec.Struct, frozen=True):
-    """Records what is exported for good and, beyond that, what is being written. `texts` are the queries that have been met, by registration or
-    promotion.
+    """Records what is exported for good and, beyond that, what is being written. `texts` are the queries that have
+    been met, by registration or promotion.
 
-    `log` is the log's mark where this ends (`pipeline.log.log_fingerprint`), empty in notes of before; `writer` the exporter's own name for itself.
+    `log` is the log's mark where this ends (`pipeline.log.log_fingerprint`), empty in notes of before; `writer` the
+    exporter's own name for itself.
     """
 
     position: int = 0
@@ -66,7 +70,10 @@ class State(msgspec.Struct, frozen=True):
 
 
 def export_place(given: str) -> ObjectStore:
-    """Return a place that answers, to be closed. Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed."""
+    """Return a place that answers, to be closed.
+
+    Raises: NotOfThisLog where its note is damaged; Locked, OSError, StoreFailed.
+    """
     place = open_store(given)
     try:
         _noted(place)
@@ -83,7 +90,8 @@ CHANGELOG = ""
 class Exporter:
     """Follows the solution log of a data directory into `place`, which it closes.
 
-    `standing` gives the texts of the registrations that stand, and of their promotions; CHANGELOG for those that are emitted as revised.
+    `standing` gives the texts of the registrations that stand, and of their promotions; CHANGELOG for those that are
+    emitted as revised.
     """
 
     def __init__(self, data_dir: Path | str, place: ObjectStore, standing: Callable[[], Mapping[int, str]], every_s: float = 60.0) -> None:
@@ -104,7 +112,9 @@ class Exporter:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="export", daemon=True)
         self.failure = ""
-        """The text says why the last round did not end; the next one tries again, unless another server has taken the place."""
+        """The text says why the last round did not end; the next one tries again, unless another server has taken the
+        place.
+        """
 
     @property
     def position(self) -> int:
@@ -113,14 +123,19 @@ class Exporter:
 
     @property
     def marked(self) -> int:
-        """Return the position from which on the input log must be kept: the note's mark is of a frame that is not before it."""
+        """Return the position from which on the input log must be kept: the note's mark is of a frame that is not
+        before it.
+        """
         return self._state.reached - 1
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Export what there is, and end. A store that does not answer is left to the next start, which repeats the noted range."""
+        """Export what there is, and end.
+
+        A store that does not answer is left to the next start, which repeats the noted range.
+        """
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join(self._place.patience_s)
@@ -207,7 +222,9 @@ class Exporter:
                 yield from self._tables_of(offset, name, part)
 
     def _split_by_text(self, number: int, name: str, mine: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield the solutions of one registration by the log position of their text: that of the registration, or of a promotion."""
+        """Yield the solutions of one registration by the log position of their text: that of the registration, or of
+        a promotion.
+        """
         versions = [(change.entry, change.registered) for change in self._promoted if change.name == name and change.entry > number]
         place = np.searchsorted([entry for entry, _ in versions], int64s(mine.column("entry")), side="right")
         for k in np.unique(place).tolist():
@@ -228,7 +245,10 @@ class Exporter:
             yield f"{self._folder(name)}/date={iso(day * _DAY_US).partition('T')[0]}", table.filter(pa.array(days == day))
 
     def _folder(self, name: str) -> str:
-        """Return a query's folder. A folder with a longer name, which a store took before names were cut, goes on in use."""
+        """Return a query's folder.
+
+        A folder with a longer name, which a store took before names were cut, goes on in use.
+        """
         if name not in self._folders:
             whole, found = f"query={quote(name, safe='')}", folder_of(name)
             self._folders[name] = whole if whole != found and self._has(whole) else found

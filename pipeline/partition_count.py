@@ -1,4 +1,5 @@
-"""This module knows how many partitions a data directory's queries are dealt out to, and what the files of each are called.
+"""This module knows how many partitions a data directory's queries are dealt out to, and what the files of each are
+called.
 
 Solutions are the same with any number. Snapshots are of one number (docs/decisions/0025-number-of-partitions.md).
 """
@@ -8,12 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 
 SNAPSHOT_WEIGHT = 1_000_000
-"""This much may lie between two snapshots: rows, an entry counting as a hundred. Reading it again takes about a second or two."""
+"""This much may lie between two snapshots: rows, an entry counting as a hundred.
+
+Reading it again takes about a second or two.
+"""
 MOST_PARTITIONS = 64
 SETS = "sets.json"
 """This is the end of the name of the file with the sets of queries with which the present number of partitions began."""
 NEEDED = ".needed"
-"""This suffix has the file beside a partition's snapshot that says from which position on queries that move need the log."""
+"""This suffix has the file beside a partition's snapshot that says from which position on queries that move need the
+log.
+"""
 
 
 def name_of(partition: int, partitions: int) -> str:

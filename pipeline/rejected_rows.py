@@ -18,7 +18,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Holds the rows of a body that did not map: those that the log keeps for the dead-letter feed, and how many others are only counted."""
+    """Holds the rows of a body that did not map: those that the log keeps for the dead-letter feed, and how many
+    others are only counted.
+    """
 
     kept: tuple[Rejected, ...] = ()
     skipped: int = 0

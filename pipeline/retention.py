@@ -1,4 +1,5 @@
-"""This module bounds what both logs keep: no more than was asked for by age and size, and never less than a start would need (docs/operations.md).
+"""This module bounds what both logs keep: no more than was asked for by age and size, and never less than a start
+would need (docs/operations.md).
 
 A log is cut by whole segments, from its beginning.
 """
@@ -18,7 +19,10 @@ from pipeline.solutions.solution_log import SolutionReader
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds each log: segments whose last frame is older go, and the oldest while there are more bytes. None is no limit."""
+    """Bounds each log: segments whose last frame is older go, and the oldest while there are more bytes.
+
+    None is no limit.
+    """
 
     age: Micros | None = None
     bytes: int | None = None
@@ -35,8 +39,9 @@ class Removed:
 class Retention:
     """Sweeps the logs of a data directory in the process that writes the input log and serves `solutions`.
 
-    `saved` is the position from which a start reads the log for its catalogue, `secured` the one from which engines need it. `log_holds` and `solution_holds` give positions from which on others still need the
-    input log and the solutions: paused queries, exports, observers.
+    `saved` is the position from which a start reads the log for its catalogue, `secured` the one from which engines
+    need it. `log_holds` and `solution_holds` give positions from which on others still need the input log and the
+    solutions: paused queries, exports, observers.
     """
 
     def __init__(self, data_dir: Path | str, limits: Limits, solutions: SolutionReader, saved: Callable[[], int], secured: Callable[[], int]) -> None:
@@ -97,8 +102,8 @@ def _remove(directory: Path, cut: int | None) -> int:
 def secured(data_dir: Path) -> int:
     """Return the position from which on the engine needs the log, whatever falls.
 
-    It is that of the oldest snapshot, if that is whole, and is made durable here. Queries of several partitions may move, which reads the log from before
-    the snapshots (docs/decisions/0104-moves-of-one-set.md).
+    It is that of the oldest snapshot, if that is whole, and is made durable here. Queries of several partitions may
+    move, which reads the log from before the snapshots (docs/decisions/0104-moves-of-one-set.md).
     """
     directory, number = data_dir / "snapshots", recorded(data_dir) or 1
     found = _snapshots(directory)
@@ -122,7 +127,9 @@ def sync_snapshots(directory: Path) -> None:
 
 
 def find_needed_position(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
-    """Return the position from which on engines need the log, given the oldest snapshots of partitions; None for all of it."""
+    """Return the position from which on engines need the log, given the oldest snapshots of partitions; None for all
+    of it.
+    """
     return snapshots[name_of(0, 1)] if (recorded(data_dir) or 1) == 1 and snapshots.keys() == {name_of(0, 1)} else None
 
 

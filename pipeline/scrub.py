@@ -1,6 +1,8 @@
-"""This module reads the full segments of both logs, which nobody may read for long, once after a start, beside the work.
+"""This module reads the full segments of both logs, which nobody may read for long, once after a start, beside the
+work.
 
-A start compares only the begins and sizes of segments (`segments.check_chain`), so that it takes no longer with a larger log.
+A start compares only the begins and sizes of segments (`segments.check_chain`), so that it takes no longer with a
+larger log.
 """
 
 import logging

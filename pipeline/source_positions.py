@@ -1,4 +1,5 @@
-"""This module has source positions: how far the system that a body comes from was read, so that each part of it is accepted once (docs/sources.md).
+"""This module has source positions: how far the system that a body comes from was read, so that each part of it is
+accepted once (docs/sources.md).
 
 stored position      None      "17"      "17"
 body                after None after "17" after "12"
@@ -33,7 +34,8 @@ Position = Annotated[str, Meta(min_length=1, max_length=LONGEST_POSITION)]
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
+    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to
+    `position`.
 
     With `position` None the stream forgets the source. `reset` accepts the body whatever position is stored.
     """
@@ -48,7 +50,8 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SourceState:
     """Represents a source as of some log position.
 
-    `offset` is the log position after the entry that stored `position`, `arrived` the clock then. `latest` is the greatest end of all its events.
+    `offset` is the log position after the entry that stored `position`, `arrived` the clock then. `latest` is the
+    greatest end of all its events.
     """
 
     position: str
@@ -69,7 +72,8 @@ def parse_source(text: str | bytes) -> Source:
 
 
 def judge_source(stream: str, source: Source, stored: SourceState | None, known: int, rows: int) -> bool:
-    """Return whether a body of so many `rows` is to be accepted; False where the log has it already. `known` counts the stream's sources.
+    """Return whether a body of so many `rows` is to be accepted; False where the log has it already. `known` counts
+    the stream's sources.
 
     Raises: SourceConflict, TooManySources, FormatError.
     """

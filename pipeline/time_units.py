@@ -9,7 +9,8 @@ _DAY: Micros = 86_400_000_000
 _EARLIEST: Micros = 11_323 * _DAY
 """Times before 2001 are no reason to think of another unit."""
 _WINDOWS = ((1_000, None, 366 * _DAY), (1_000_000, 400 * _DAY, _DAY), (1_000_000_000, 400 * _DAY, _DAY))
-"""Each has a factor between units, and how far before (None: since 2001) and after the clock a time must lie in the other unit.
+"""Each has a factor between units, and how far before (None: since 2001) and after the clock a time must lie in the
+other unit.
 
 Time that is simulated from 1970 on passes the narrow windows within a minute.
 """

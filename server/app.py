@@ -69,14 +69,17 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 
 
 _ROUTE_MODULES = (
-    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, diagnosis, solutions, provenance, ontologies, sparql,
+    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, diagnosis, solutions,
+    provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 
 @cache
 def _routes() -> tuple[BaseRoute, ...]:
-    """Return the routes, which all apps of a process share: FastAPI compiles their parameters at the first request, a tenth of a CPU second."""
+    """Return the routes, which all apps of a process share: FastAPI compiles their parameters at the first request, a
+    tenth of a CPU second.
+    """
     router = APIRouter(dependencies=[Depends(refuse_unknown)], generate_unique_id_function=lambda route: route.name)
     for part in _ROUTE_MODULES:
         router.include_router(part.router)
@@ -86,7 +89,8 @@ def _routes() -> tuple[BaseRoute, ...]:
 def create_app(
     start: Callable[[], AbstractAsyncContextManager[Service]], origins: Sequence[str] = (), url: str = "", connected: ConnectorFile | None = None
 ) -> FastAPI:
-    """Create the app, which enters `start` when it starts and leaves it when it stops. Pages of these `origins` may read the answers.
+    """Create the app, which enters `start` when it starts and leaves it when it stops. Pages of these `origins` may
+    read the answers.
 
     Its connectors, among them those of a file, reach it at `url`.
     """
@@ -109,7 +113,8 @@ def create_app(
     app = FastAPI(
         title="epsparql",
         version=version("epsparql"),
-        description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF. asyncapi.yaml describes the WebSockets, /streams/{name}/feed and /queries/{name}/feed.",
+        description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF. asyncapi.yaml describes the "
+        "WebSockets, /streams/{name}/feed and /queries/{name}/feed.",
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

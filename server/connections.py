@@ -1,6 +1,8 @@
-"""Serves HTTP connections: heads of requests have bounds and must come in time, and input that is no HTTP is answered with a problem.
+"""Serves HTTP connections: heads of requests have bounds and must come in time, and input that is no HTTP is answered
+with a problem.
 
-uvicorn's protocol over httptools reads the requests. `tests/server/access/test_connections.py` names its private parts that are used here.
+uvicorn's protocol over httptools reads the requests. `tests/server/access/test_connections.py` names its private
+parts that are used here.
 """
 
 import asyncio
@@ -17,7 +19,10 @@ from server.http.problem_details import MEDIA_TYPE, Problem, phrase
 from server.observability.middleware import SECURE
 
 LONGEST_HEAD = 64 << 10
-"""The line, headers and trailers of a request have at most so many bytes. The longest legal header, of a source, has 52,412."""
+"""The line, headers and trailers of a request have at most so many bytes.
+
+The longest legal header, of a source, has 52,412.
+"""
 _SLICE = 16 << 10
 """So many bytes are parsed at once: some hundred requests may stand in them, which wait for their turn."""
 _VERSIONS = "1.0", "1.1"
@@ -25,7 +30,9 @@ _OF_UPGRADES = b"connection", b"upgrade", b"http2-settings"
 
 
 class WholeAnswers(asyncio.Transport):
-    """Holds the head of an answer of known length back until its body comes, so that both are one write: each lets other threads go first."""
+    """Holds the head of an answer of known length back until its body comes, so that both are one write: each lets
+    other threads go first.
+    """
 
     def __init__(self, transport: asyncio.Transport) -> None:
         super().__init__()
@@ -69,7 +76,10 @@ class _Malformed(Exception):
 
 
 class _Flow(FlowControl):
-    """Reads nothing more while requests wait for the answer to one before them. uvicorn's reads on after each answer, so that ever more would wait."""
+    """Reads nothing more while requests wait for the answer to one before them.
+
+    uvicorn's reads on after each answer, so that ever more would wait.
+    """
 
     def __init__(self, transport: asyncio.Transport, connection: "Connection") -> None:
         super().__init__(transport)
@@ -90,7 +100,10 @@ class Connection(HttpToolsProtocol):
     _deadline: asyncio.TimerHandle | None = None
     _unparsed: bytes | memoryview = b""
     _in_head = _in_body = _over = False
-    """A head, or a body, has begun and not ended. After input that is no HTTP, or is a WebSocket's, nothing more is parsed."""
+    """A head, or a body, has begun and not ended.
+
+    After input that is no HTTP, or is a WebSocket's, nothing more is parsed.
+    """
     _head_bytes = _idle_bytes = 0
     """Counts the bytes of the present head, and those that came since the last part of a message."""
 
@@ -165,7 +178,9 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------ parts of messages, which the parser reports
     @property
     def _read_again(self) -> bool:
-        """Return whether the parser reports a request that offers another protocol than WebSocket; without the offer, it is parsed once more."""
+        """Return whether the parser reports a request that offers another protocol than WebSocket; without the offer,
+        it is parsed once more.
+        """
         return bool(self.parser.should_upgrade()) and not self._should_upgrade()
 
     def on_message_begin(self) -> None:
@@ -272,8 +287,8 @@ def create_protocol(header_s: float) -> type[Connection]:
 def prepare(listener: socket.socket, after_s: float) -> None:
     """Set the options of this listener's connections.
 
-    They send at once what is written. They end after `after_s` seconds in which the other side acknowledges nothing, and by keep-alive if its machine
-    is gone.
+    They send at once what is written. They end after `after_s` seconds in which the other side acknowledges nothing,
+    and by keep-alive if its machine is gone.
     """
     options: tuple[tuple[int, str, Any], ...] = (
         (

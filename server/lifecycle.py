@@ -65,7 +65,10 @@ class Lifecycle:
         return self.runner.state
 
     def start(self, begun: Callable[[], None]) -> None:
-        """Start the runner, and call `begun`. The first registration finds the grammars loaded, which takes a third of a second."""
+        """Start the runner, and call `begun`.
+
+        The first registration finds the grammars loaded, which takes a third of a second.
+        """
         try:
             self.runner.start()
             self.scrubber.start()
@@ -84,7 +87,10 @@ class Lifecycle:
 
 
 class Housekeeping:
-    """Lets time pass on silent streams, holds the logs to their limits, and lets queries catch up. All of it runs until cancelled."""
+    """Lets time pass on silent streams, holds the logs to their limits, and lets queries catch up.
+
+    All of it runs until cancelled.
+    """
 
     def __init__(
         self,
@@ -159,7 +165,10 @@ def _retention_of(settings: Settings, log: LogWriter, solutions: SolutionReader,
 
 
 def _find_in_use(log: LogWriter, notifier: Notifier) -> InUse:
-    """Find the registrations that have solutions or followers. Another thread may write entries meanwhile, so the position is read on both sides."""
+    """Find the registrations that have solutions or followers.
+
+    Another thread may write entries meanwhile, so the position is read on both sides.
+    """
     since = log.catalogue.position
     queries = list(log.catalogue.queries.values())
     kept = {query.registered for query in queries} | {version.offset for query in queries for version in query.versions}

@@ -1,4 +1,6 @@
-"""Hands bodies from the event loop to the log's writer, and its acks back, with one wake-up of a thread for all that come together."""
+"""Hands bodies from the event loop to the log's writer, and its acks back, with one wake-up of a thread for all that
+come together.
+"""
 
 import asyncio
 from collections import deque
@@ -21,7 +23,8 @@ from pipeline.source_positions import Source
 class ShortBody:
     """Holds a short body of ndjson that arrived at a time.
 
-    It says how to read it by itself, with the warning for its sender; how to submit what it brings; and whom to tell of its ack, once that is done.
+    It says how to read it by itself, with the warning for its sender; how to submit what it brings; and whom to tell
+    of its ack, once that is done.
     """
 
     content: bytes
@@ -32,9 +35,11 @@ class ShortBody:
 
 
 class LogIntake:
-    """Submits bodies and waits for their acks. A thread that is woken competes for the interpreter's lock, so each is woken once for many of them.
+    """Submits bodies and waits for their acks. A thread that is woken competes for the interpreter's lock, so each is
+    woken once for many of them.
 
-    The committer is woken when the event loop has nothing else to do first, and the event loop once for all acks of a commit.
+    The committer is woken when the event loop has nothing else to do first, and the event loop once for all acks of a
+    commit.
     """
 
     def __init__(self, log: LogWriter) -> None:
@@ -60,7 +65,9 @@ class LogIntake:
         return submitted
 
     def submit_short(self, body: ShortBody) -> None:
-        """Read and submit a body together with those that come in the same turn of the event loop, whatever their connections and streams."""
+        """Read and submit a body together with those that come in the same turn of the event loop, whatever their
+        connections and streams.
+        """
         self._short.append(body)
         self._end_turn_later()
 

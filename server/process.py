@@ -20,8 +20,8 @@ def clock() -> int:
 def leave_out_unused() -> None:
     """Hide what no command uses. Call this before the first array.
 
-    pyarrow loads pandas (32 MB) and httpx its command line (7 MB). FastAPI loads the first version of pydantic, to recognise its models: 26
-    modules. A second thread for products of matrices would wait for work by spinning.
+    pyarrow loads pandas (32 MB) and httpx its command line (7 MB). FastAPI loads the first version of pydantic, to
+    recognise its models: 26 modules. A second thread for products of matrices would wait for work by spinning.
     """
     hide_modules("pandas", "httpx._main", "pydantic.v1")
     if "EPSPARQL_FUNCTIONS" not in os.environ:  # functions of users may multiply matrices
@@ -46,8 +46,8 @@ def load_runner(runner: str) -> None:
 def set_aside() -> None:
     """Exempt what was imported from garbage collection, because it stays.
 
-    The collector stops all threads while it looks through objects. It does not look for garbage among these first, because that takes a twentieth of a
-    start and finds some hundred objects.
+    The collector stops all threads while it looks through objects. It does not look for garbage among these first,
+    because that takes a twentieth of a start and finds some hundred objects.
     """
     gc.freeze()
     gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: none now
@@ -56,15 +56,19 @@ def set_aside() -> None:
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # numbers of glibc's mallopt
 KEPT_BYTES, LARGE_BYTES = 256 << 20, 32 << 20
-"""So much freed memory is kept at the end of the heap, and larger blocks than the second have mappings of their own, which is glibc's limit."""
+"""So much freed memory is kept at the end of the heap.
+
+Blocks larger than the second value have mappings of their own, which is glibc's limit.
+"""
 
 
 def keep_freed_memory() -> None:
     """Have the C library keep freed memory for the next block of events, and share it between threads.
 
-    With the usual settings each block of solutions gets new pages, which the system clears first. That took a sixth of the time of rules that
-    derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core keep what their threads have freed. Arrow uses the
-    same heaps, if this is called before its import. `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
+    With the usual settings each block of solutions gets new pages, which the system clears first. That took a sixth
+    of the time of rules that derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core
+    keep what their threads have freed. Arrow uses the same heaps, if this is called before its import.
+    `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     tune = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -74,7 +78,8 @@ def keep_freed_memory() -> None:
 
 
 def give_back_memory() -> None:
-    """Return to the system what the C library keeps of freed memory for each thread: a quarter of a server's memory after an hour of changes.
+    """Return to the system what the C library keeps of freed memory for each thread: a quarter of a server's memory
+    after an hour of changes.
 
     It takes milliseconds. Other C libraries than glibc have no such function, and keep less.
     """

@@ -33,7 +33,10 @@ RENAMED = {
     "max_sparql_memory": "max_asking",
     "max_sparql_answer": "max_answer",
 }
-"""The former name of a setting, by its present name. Both are taken until the next release, with a warning for the former one."""
+"""The former name of a setting, by its present name.
+
+Both are taken until the next release, with a warning for the former one.
+"""
 REMOVED = ("low_latency",)
 """These switches have no effect any more. They are taken until the next release, with a warning."""
 
@@ -119,7 +122,10 @@ def _spark_conf(text: str) -> tuple[str, ...]:
 
 
 def _setting(default: Any, read: Callable[[str], Any], about: str, *, form: str | None = None, told: bool = True) -> Any:
-    """Define a setting. `form` is the form of its values in the help; `told` says that it holds no secrets, so that it may be printed."""
+    """Define a setting.
+
+    `form` is the form of its values in the help; `told` says that it holds no secrets, so that it may be printed.
+    """
     return field(default=default, repr=told, metadata={"read": read, "about": about, "form": form})
 
 
@@ -147,7 +153,8 @@ class Settings:
     partitions: int | None = _setting(
         None,
         _partitions,
-        "The events are divided among this many engines. Each engine has its own thread, or its own task on Spark. The default is the number that the data directory already uses, or 1. "
+        "The events are divided among this many engines. Each engine has its own thread, or its own task on Spark. The default is the "
+        "number that the data directory already uses, or 1. "
         "A query that is paused or reads the past runs in one of them.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
@@ -158,14 +165,16 @@ class Settings:
     store: str | None = _setting(
         None,
         str,
-        "The server keeps a copy of the data directory in this object store, for example s3://bucket/prefix. An event is acknowledged once the store has it. "
+        "The server keeps a copy of the data directory in this object store, for example s3://bucket/prefix. An event is acknowledged "
+        "once the store has it. "
         "An empty data directory is filled from the store.",
         told=False,
     )
     takeover_s: float | None = _setting(
         None,
         _seconds,
-        "The server stands by while another server renews its lease in the store. It takes over when the lease has not been renewed for this many seconds. "
+        "The server stands by while another server renews its lease in the store. It takes over when the lease has not been renewed for "
+        "this many seconds. "
         "All servers of a store need this setting. Without it, the server takes the store as soon as it starts.",
     )
     export: str | None = _setting(
@@ -178,19 +187,22 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the input log also keeps older entries that a query needs when it moves. "
+        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the "
+        "input log also keeps older entries that a query needs when it moves. "
         "Without this setting, nothing is removed because of its age.",
     )
     retain_bytes: int | None = _setting(
         None,
         size,
-        "Each log may take at most this many bytes, such as 500M or 50G. The oldest part is removed. Without this setting, the size of the logs has no limit.",
+        "Each log may take at most this many bytes, such as 500M or 50G. The oldest part is removed. Without this setting, the size of "
+        "the logs has no limit.",
     )
     retain_every_s: float = _setting(30.0, _seconds, "The server checks the age and the size of the logs at intervals of this many seconds.")
     connectors: Path | None = _setting(
         None,
         Path,
-        "The server runs the connectors of this TOML file, each in its own process. If a connector ends, it is started again. All connectors end with the server.",
+        "The server runs the connectors of this TOML file, each in its own process. If a connector ends, it is started again. All "
+        "connectors end with the server.",
     )
     connector_files: Path | None = _setting(
         None, Path, "Connectors that are created over HTTP may name files below this directory. Without this setting, they may name none."
@@ -199,7 +211,8 @@ class Settings:
     origins: tuple[str, ...] = _setting(
         (),
         _words,
-        "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas. `*` stands for all; it needs `token_file`.",
+        "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas. `*` stands for "
+        "all; it needs `token_file`.",
     )
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public. Separate them by commas."
@@ -214,7 +227,8 @@ class Settings:
     max_bodies: int = _setting(
         512 << 20,
         size,
-        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Above this limit, bodies are refused with 429, and frames wait. "
+        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Above this limit, bodies are "
+        "refused with 429, and frames wait. "
         "One body of `max_body` or `max_background` always fits.",
     )
     max_frame: int = _setting(16 << 20, size, "A WebSocket frame may have at most this many bytes.")
@@ -256,7 +270,8 @@ class Settings:
     max_waiting: int = _setting(
         5_000_000,
         _count,
-        "While this many events of a stream wait for one of its declared sources, events of its other sources are refused with 429. 0 means no limit.",
+        "While this many events of a stream wait for one of its declared sources, events of its other sources are refused with 429. 0 "
+        "means no limit.",
     )
     max_derivations: int = _setting(
         100_000, _count, "A rule may derive at most this many triples at one instant. Each KiB of their text counts as one more triple."
@@ -317,9 +332,11 @@ _Named: TypeAlias = Callable[[str], str]
 
 
 def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn: Callable[[str], None] = lambda _: None) -> Settings:
-    """Return the settings: flags (None: not given) go before variables, those before the file, and that before defaults.
+    """Return the settings: flags (None: not given) go before variables, those before the file, and that before
+    defaults.
 
-    `warn` is told of each former name (RENAMED) and each switch without effect (REMOVED) that is used. Raises: SettingsError, also for an address that others can reach without a token file.
+    `warn` is told of each former name (RENAMED) and each switch without effect (REMOVED) that is used. Raises:
+    SettingsError, also for an address that others can reach without a token file.
     """
     file = flags.get(CONFIG) or environment.get(variable_of(CONFIG))
     written = _written(Path(file)) if file else {}

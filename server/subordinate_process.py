@@ -18,7 +18,9 @@ runpy.run_module(sys.argv[1], run_name="__main__")
 
 
 async def start_process(module: str, longest_line: int = 1 << 16) -> asyncio.subprocess.Process:
-    """Start a module with pipes to its stdin and stdout, whose lines have at most so many bytes, in a session of its own."""
+    """Start a module with pipes to its stdin and stdout, whose lines have at most so many bytes, in a session of its
+    own.
+    """
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         sys.executable, "-c", _MAIN, module, stdin=pipe, stdout=pipe, env=os.environ | _ALONE, start_new_session=True, limit=longest_line

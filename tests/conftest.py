@@ -1,7 +1,9 @@
-"""How Hypothesis runs: on a developer's machine it explores; in CI it always tries the same examples, so that a red run is a change's own doing.
+"""How Hypothesis runs: on a developer's machine it explores; in CI it always tries the same examples, so that a red
+run is a change's own doing.
 
-How tests in this process write: without waiting for a disk, outside of `make soak`. And which tests run in one process, beside those of one file.
-Clients of httpx share what they trust. At the end of a run of many files stands what each of the dearest ones cost.
+How tests in this process write: without waiting for a disk, outside of `make soak`. And which tests run in one
+process, beside those of one file. Clients of httpx share what they trust. At the end of a run of many files stands
+what each of the dearest ones cost.
 """
 
 import gc
@@ -32,7 +34,10 @@ settings.load_profile("ci" if os.environ.get("CI") else "explore")
 
 @pytest.fixture(autouse=True, scope="session")
 def _disks_are_quick() -> Iterator[None]:
-    """Only a crash of the machine takes what was written and not synced, and no test crashes it. Servers in processes of their own sync as always."""
+    """Only a crash of the machine takes what was written and not synced, and no test crashes it.
+
+    Servers in processes of their own sync as always.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name in () if is_full() else ("fsync", "fdatasync"):
             patch.setattr(os, name, lambda _: None)
@@ -41,7 +46,9 @@ def _disks_are_quick() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _authorities_are_read_once() -> Iterator[None]:
-    """A client of httpx reads the world's certification authorities, which takes 50 ms of CPU, and tests make a client for each request."""
+    """A client of httpx reads the world's certification authorities, which takes 50 ms of CPU, and tests make a
+    client for each request.
+    """
     create, usual = httpx.create_ssl_context, cache(httpx.create_ssl_context)
 
     def shared(verify: ssl.SSLContext | str | bool = True, cert: Any = None, trust_env: bool = True) -> ssl.SSLContext:
@@ -54,14 +61,20 @@ def _authorities_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def forked_starts() -> Iterator[ForkedStarts]:
-    """Servers are started as forks. With a setting as a variable of their environment they are started by exec, as `test_a_stop_under_load_loses_nothing` does."""
+    """Servers are started as forks.
+
+    With a setting as a variable of their environment they are started by exec, as
+    `test_a_stop_under_load_loses_nothing` does.
+    """
     with closing(ForkedStarts()) as starts, pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "_fork_exec", starts)
         yield starts
 
 
 class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
-    """Deals files to processes, but all of these folders to one, so that they share its Spark session, its browser, its wheel or its npm package."""
+    """Deals files to processes, but all of these folders to one, so that they share its Spark session, its browser,
+    its wheel or its npm package.
+    """
 
     folders = ("tests/pipeline/spark/", "tests/browser/", "tests/artefacts/", "tests/clients/")
 

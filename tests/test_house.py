@@ -1,8 +1,12 @@
-"""Rules of the house that a machine can count (CONTRIBUTING.md). Counts may only fall: who lowers one lowers its number here too."""
+"""Rules of the house that a machine can count (CONTRIBUTING.md).
+
+Counts may only fall: who lowers one lowers its number here too.
+"""
 
 import ast
 import re
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +20,8 @@ PACKAGES = ("epsparql", "verification", "connectors", "engine", "pipeline", "ser
 MOST_FILES, AT_ALL = 12, 14
 MOST_PARAMETERS = 7
 MOST_FILES_OF_A_NAME = 4
+MOST_WORDS, MOST_COLUMNS = 25, 120
+PARAGRAPH = re.compile(r"\n\s*\n|\n\s*- ")
 FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS = {
@@ -26,7 +32,6 @@ LARGE_FOLDERS = {
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
-    "tests/engine/background": "one file for each part of the background, with those of its rules, streams and routes",
     "tests/epsparql": "one file for each part of the language that has no folder of its own",
     "tests/browser": "one file for each page of the console, which share one browser",
 }
@@ -74,6 +79,8 @@ LARGE_CLASSES = {
 }
 """Classes outside of tests with more than 15 public methods or 10 fields, each with its reason."""
 BASELINE = {
+    "docstring sentences of more than 25 words": 4,
+    "lines of docstrings of more than 120 columns": 43,
     "docstrings that begin like a fragment": 0,
     "class names twice in a package": 0,
     "functions of more than 7 parameters": 0,
@@ -125,7 +132,10 @@ def protocols() -> set[tuple[str, str]]:
 
 
 def overused() -> list[str]:
-    """Return the function names that stand in five or more files outside of tests: each says too little. The methods of an interface do not count."""
+    """Return the function names that stand in five or more files outside of tests: each says too little.
+
+    The methods of an interface do not count.
+    """
     declared = protocols()
     functions = (
         (file, node) for file, node in nodes() if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not file.startswith("tests/")
@@ -135,7 +145,33 @@ def overused() -> list[str]:
     return [f"{name}: {files} files" for name, files in named.most_common() if files > MOST_FILES_OF_A_NAME]
 
 
+def docstrings() -> Iterator[tuple[str, int, str]]:
+    """Yield each text of the code outside of tests that documents something, with its file and first line."""
+    for file, node in nodes():
+        body = getattr(node, "body", []) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) else []
+        for part in body if not file.startswith("tests/") else []:
+            if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str):
+                yield file, part.lineno, part.value.value
+
+
+def wordy() -> list[str]:
+    """Return the sentences of docstrings that have too many words; a colon or semicolon ends one, and code is one word."""
+    found = []
+    for file, line, text in docstrings():
+        for paragraph in PARAGRAPH.split(re.sub(r"`[^`]*`", "x", text)):
+            sentences = re.split(r"(?<=[.:;!?])\s+", " ".join(paragraph.split()))
+            found += [f"{file}:{line}: {sentence[:60]}" for sentence in sentences if len(sentence.split()) > MOST_WORDS]
+    return found
+
+
+def broad() -> list[str]:
+    """Return the lines of docstrings that are too broad for prose; the formatter's width is for code."""
+    return [f"{file}:{line + k}" for file, line, text in docstrings() for k, each in enumerate(text.split("\n")) if len(each) > MOST_COLUMNS]
+
+
 COUNTED = {
+    "docstring sentences of more than 25 words": wordy,
+    "lines of docstrings of more than 120 columns": broad,
     "docstrings that begin like a fragment": fragments,
     "class names twice in a package": doubles,
     "functions of more than 7 parameters": wide,

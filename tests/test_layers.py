@@ -1,4 +1,6 @@
-"""Arrows between packages and between their folders, circles, and what each package may import from outside (docs/ARCHITECTURE.md)."""
+"""Arrows between packages and between their folders, circles, and what each package may import from outside
+(docs/ARCHITECTURE.md).
+"""
 
 import ast
 import re
@@ -224,7 +226,8 @@ def package_of(file: str) -> str:
 
 
 def unit_of(file: str) -> str:
-    """Return the folder of a file. A file at the root of a package, which holds base types and entry points, stands for itself.
+    """Return the folder of a file. A file at the root of a package, which holds base types and entry points, stands
+    for itself.
 
     So does an `__init__.py` that imports nothing of its own folder: what it has is the base of that folder.
     """
@@ -250,7 +253,9 @@ def arrows() -> dict[str, set[str]]:
 
 
 def circles(edges: Mapping[str, Collection[str]]) -> list[list[str]]:
-    """Return the circles of a graph: what is left when all is taken away that nothing leads to, or that leads to nothing."""
+    """Return the circles of a graph: what is left when all is taken away that nothing leads to, or that leads to
+    nothing.
+    """
     left = {source: set(targets) for source, targets in edges.items()}
     while True:
         reached = set().union(*left.values()) if left else set()
@@ -299,7 +304,8 @@ def test_few_files_know_spark() -> None:
 
 
 def test_connectors_know_the_client_alone() -> None:
-    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and terms as clients do of solutions.
+    """They make requests as others do, documents of rows as clients do for frames, media types by their names, and
+    terms as clients do of solutions.
 
     What comes from outside passes the isolated parser, and processes have the limits of others.
     """
@@ -318,7 +324,9 @@ def test_connectors_know_the_client_alone() -> None:
 
 
 def test_a_client_loads_little() -> None:
-    """`import epsparql.client` is quick: it loads no grammar, no frame and nothing of the engine; nor asyncio, which the other client has."""
+    """`import epsparql.client` is quick: it loads no grammar, no frame and nothing of the engine; nor asyncio, which
+    the other client has.
+    """
     listed = "import sys, epsparql.client; print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", listed], check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()
     assert "epsparql.terms" in found
@@ -337,7 +345,8 @@ def test_a_process_that_parses_nothing_loads_no_grammar() -> None:
 def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
     """Help loads nothing that is installed.
 
-    A check of a query reads no events: their formats, mappings and the log stay out. Nor does it run anything: only a rule needs an engine.
+    A check of a query reads no events: their formats, mappings and the log stay out. Nor does it run anything: only a
+    rule needs an engine.
     """
     (tmp_path / "q.rq").write_text("SELECT ?s { ?s ?p ?o }")
     listed = "import atexit, sys; from server.cli.commands import main; atexit.register(lambda: print(*sys.modules)); main()"
@@ -364,7 +373,9 @@ def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_the_base_calls_the_engine_in_one_place() -> None:
-    """An import from above would not be seen in the base: `epsparql.run` loads the engine by name, with the extra it needs."""
+    """An import from above would not be seen in the base: `epsparql.run` loads the engine by name, with the extra it
+    needs.
+    """
     loaded = re.compile(rf'"((?:{"|".join(ORDER[1:])})\.[\w.]+)"')
     texts = {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in (ROOT / "epsparql").rglob("*.py")}
     assert {name: sorted({*loaded.findall(text)}) for name, text in texts.items() if loaded.search(text)} == {

@@ -1,6 +1,7 @@
 """Parts of libraries that are not public, the files that use them, and the versions with which they were tried.
 
-A private part may change in any release. So its library has an upper bound in pyproject.toml, and a version that was not tried fails here.
+A private part may change in any release. So its library has an upper bound in pyproject.toml, and a version that was
+not tried fails here.
 """
 
 import ast

@@ -1,7 +1,8 @@
 """This module compares the emitted solutions of a data directory with what the definitions give for its log.
 
-The time of a query is cut into slices. Each slice in which a solution ends, and a sample of the others, is evaluated by itself: from the events of the
-slice, and those before it that the query's reach takes in. So each emitted solution needs a derivation, and none may be missing in these slices.
+The time of a query is cut into slices. Each slice in which a solution ends, and a sample of the others, is evaluated
+by itself: from the events of the slice, and those before it that the query's reach takes in. So each emitted solution
+needs a derivation, and none may be missing in these slices.
 """
 
 import random
@@ -79,7 +80,10 @@ class QueryReport:
 
 @dataclass(frozen=True)
 class DirectoryReport:
-    """Holds what was found for each query, and how far the logs reach. `log` is the position at the begin of the check, which a server may pass."""
+    """Holds what was found for each query, and how far the logs reach.
+
+    `log` is the position at the begin of the check, which a server may pass.
+    """
 
     log: int
     solutions: int
@@ -92,7 +96,8 @@ class DirectoryReport:
 
 
 def check_directory(data_dir: Path, *, query: str | None = None, sample: int = 50, seed: int = 0) -> DirectoryReport:
-    """Check the queries of a data directory, or the one of a name. `sample` is how many slices without solutions are looked at for each.
+    """Check the queries of a data directory, or the one of a name. `sample` is how many slices without solutions are
+    looked at for each.
 
     Raises: Unreadable, FileNotFoundError.
     """
@@ -306,7 +311,10 @@ class _Check:
             self._check_slice(low, high, part, reach)
 
     def _check_slice(self, low: Micros, high: Micros, part: Sequence[Emitted], reach: Reach) -> None:
-        """Compare the solutions that end in (low, high]. Without a bounded reach, it is seen whether each has a derivation within its interval."""
+        """Compare the solutions that end in (low, high].
+
+        Without a bounded reach, it is seen whether each has a derivation within its interval.
+        """
         begin = min((each.start for each in part), default=low) if reach.back is None else low - reach.back
         streams = self._streams(begin - 1, high)
         if sum(map(len, streams.values())) > MOST_ROWS:
@@ -348,7 +356,9 @@ class _Check:
                     yield x.start, x.end, "true"
 
     def _close_streams(self, streams: Streams) -> Streams:
-        """Return the streams with what the rules derive: the least fixpoint, at once where nothing is ever taken away, otherwise instant by instant."""
+        """Return the streams with what the rules derive: the least fixpoint, at once where nothing is ever taken
+        away, otherwise instant by instant.
+        """
         if not self.positive:
             rules = {name: rule for name, (_, rule) in self.writing_rules.items()}
             horizons = dict.fromkeys(rules, self.horizon)

@@ -1,10 +1,12 @@
-"""This module reads the frames of a log by itself, so that a fault of the server's own reader cannot hide a fault of what was written.
+"""This module reads the frames of a log by itself. So a fault of the server's own reader cannot hide a fault of what
+was written.
 
 A log is a folder of segments. A segment is frames, each a header and a payload that is padded to 8 bytes:
 
     magic 4 | payload bytes u32 | first position i64 | position after i64 | rows u32 | flags u32 | crc of the payload u32 | crc of the header u32
 
-The record in `head` says how much is published, and `begin` what retention has removed. Each segment begins with a link to the one before it.
+The record in `head` says how much is published, and `begin` what retention has removed. Each segment begins with a
+link to the one before it.
 """
 
 import json
@@ -26,11 +28,15 @@ _TRAILER = 9  # a line with the checksum
 
 
 class Unreadable(Exception):
-    """Reports files that are damaged, of different logs, or in a format that this program does not know; the message names the file."""
+    """Reports files that are damaged, of different logs, or in a format that this program does not know; the message
+    names the file.
+    """
 
 
 class Frame(NamedTuple):
-    """Represents a frame: the positions [first, after) that it covers, its flags, its payload and the payload's checksum."""
+    """Represents a frame: the positions [first, after) that it covers, its flags, its payload and the payload's
+    checksum.
+    """
 
     first: int
     after: int
@@ -60,7 +66,10 @@ def read_frames(directory: Path) -> Iterator[Frame]:
 
 
 def read_head(directory: Path) -> tuple[int, int, int]:
-    """Return the last segment, how many bytes of it are published, and the position after them. Raises: Unreadable, FileNotFoundError."""
+    """Return the last segment, how many bytes of it are published, and the position after them.
+
+    Raises: Unreadable, FileNotFoundError.
+    """
     path = directory / "head"
     if not path.exists():
         directory.stat()

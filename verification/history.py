@@ -82,7 +82,9 @@ class History:
             stream.sort()
 
     def find_mark(self, position: int) -> int | None:
-        """Return the mark of the frame that holds the entry before a position; None where retention has removed it, or there is none."""
+        """Return the mark of the frame that holds the entry before a position; None where retention has removed it,
+        or there is none.
+        """
         at = bisect_left(self._ends, position)
         return self._marks[at] if self.first < position <= self.position and at < len(self._marks) else None
 
@@ -117,7 +119,9 @@ class History:
         return closed(fact for graph in graphs.values() for fact in graph)
 
     def occurrences(self, name: str, after: Micros, until: Micros, reads_from: int, predicates: Collection[str] | None) -> Iterator[Occurrence]:
-        """Yield the occurrences that end in (after, until], of entries from an offset on, with one of these predicates (None: any)."""
+        """Yield the occurrences that end in (after, until], of entries from an offset on, with one of these
+        predicates (None: any).
+        """
         stream = self.streams.get(name)
         if stream is None or stream.rows is None:
             return

@@ -49,7 +49,10 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "facts": ("graph", "triples", "change"),
     "entail": ("regime",),
 }
-"""The members of each kind of entry that this program uses, in the order in which they are stored. Other kinds change no solution."""
+"""The members of each kind of entry that this program uses, in the order in which they are stored.
+
+Other kinds change no solution.
+"""
 PATIENCE_S = 1.0
 """A server that runs has this long to evaluate the last entries of the log."""
 OCCURRENCE_COLUMNS = ("s", "p", "o", "g", "start", "end")
@@ -80,7 +83,8 @@ class Emitted:
 
 # ---------------------------------------------------------------- the input log
 def read_log(data_dir: Path) -> Iterator[tuple[Frame, list[Entry], pa.Table]]:
-    """Yield each frame, its entries and its rows: OCCURRENCE_COLUMNS (times in µs), `late`, and the `offset` of each row's entry.
+    """Yield each frame, its entries and its rows: OCCURRENCE_COLUMNS (times in µs), `late`, and the `offset` of each
+    row's entry.
 
     Raises: Unreadable, FileNotFoundError.
     """
@@ -109,7 +113,9 @@ def _read_plain(payload: memoryview) -> tuple[list[Any], list[pa.RecordBatch], N
 
 
 def _read_sliced(payload: memoryview) -> tuple[list[Any], list[pa.RecordBatch], list[int]]:
-    """Read rows that stand in slices; the last result has the place of each row of the log among those of the slices, one after the other."""
+    """Read rows that stand in slices; the last result has the place of each row of the log among those of the slices,
+    one after the other.
+    """
     _, rows, size, _ = SLICED.unpack(payload[: SLICED.size])
     begin = SLICED.size
     which = bytes(payload[begin : begin + rows])
@@ -148,10 +154,11 @@ def _plain_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
 # ---------------------------------------------------------------- the solution log
 @dataclass
 class SolutionLog:
-    """Holds the solution log: those of each registration in order, the changes of state, and the log positions that it covers.
+    """Holds the solution log: those of each registration in order, the changes of state, and the log positions that
+    it covers.
 
-    A change is a registration, the entry that brought it, the state, and the reason. A mark is of the frame of the input log that holds the entry before
-    a position.
+    A change is a registration, the entry that brought it, the state, and the reason. A mark is of the frame of the
+    input log that holds the entry before a position.
     """
 
     begin: int = 0
@@ -186,7 +193,10 @@ def read_solutions(data_dir: Path) -> SolutionLog:
 
 
 def wait_for_solutions(data_dir: Path) -> int:
-    """Return the log's position, after a moment in which a server that runs may evaluate the entries before it. Raises: Unreadable, FileNotFoundError."""
+    """Return the log's position, after a moment in which a server that runs may evaluate the entries before it.
+
+    Raises: Unreadable, FileNotFoundError.
+    """
     _, _, position = read_head(data_dir / "log")
     deadline = time.monotonic() + PATIENCE_S
     while (data_dir / "solutions").exists() and time.monotonic() < deadline:
@@ -198,7 +208,9 @@ def wait_for_solutions(data_dir: Path) -> int:
 
 
 def read_saved_mark(data_dir: Path) -> tuple[int, int]:
-    """Return the log position at which the catalog was saved, and its mark; zeros where it is not there, or is made again from the log."""
+    """Return the log position at which the catalog was saved, and its mark; zeros where it is not there, or is made
+    again from the log.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError):
         data = unseal(found := (data_dir / "catalogue.json").read_bytes())
         saved = json.loads(found if data is None else data)  # version 0.1.0 did not seal it

@@ -22,7 +22,8 @@ _ROUNDS = 50
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Says on which occurrences a solution depends: on none that ends more than `back` µs before it ends (None: on all before it).
+    """Says on which occurrences a solution depends: on none that ends more than `back` µs before it ends (None: on
+    all before it).
 
     `inside` says that it depends on those within its own interval alone.
     """
@@ -33,7 +34,9 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Holds what is known of the streams that are read: how far back derived triples reach, and whether they depend on their intervals alone."""
+    """Holds what is known of the streams that are read: how far back derived triples reach, and whether they depend
+    on their intervals alone.
+    """
 
     derived: Micros | None = 0
     inside: bool = True

@@ -29,7 +29,8 @@ _BRANCHES = 4
 class Way:
     """Describes a pattern beside an event's, and how many solutions it must have.
 
-    `solutions` is their number for all things with these numbers, `added` how many more one triple more brings, `beside` what else is known.
+    `solutions` is their number for all things with these numbers, `added` how many more one triple more brings,
+    `beside` what else is known.
     """
 
     pattern: str

@@ -1,6 +1,6 @@
 """This bench measures types under a large hierarchy of classes.
 
-It tells what an event costs when its class is below the one that a query asks for, and what a change of the hierarchy does. Class k is below class (k
+It measures an event whose class is below the one that a query asks for, and a change of the hierarchy. Class k is below class (k
 - 1) // 4, so 40,080 of them are 8 deep; half of the events are of these classes, half of others that are nowhere.
 """
 
@@ -35,8 +35,9 @@ Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
     """Yield a line about an event, closing, registering and changes. Raises: WrongCount.
 
-    It has µs an event of the kernel alone, events per CPU second from blocks to solutions, and seconds to close the hierarchy. It has ms to register the query, and to
-    add a class and to take one away, with an event that shows it. It also has what OWL 2 RL and `many` classes take in processes of their own.
+    It has µs an event of the kernel alone, events per CPU second from blocks to solutions, and seconds to close the
+    hierarchy. It has ms to register the query, and to add a class and to take one away, with an event that shows it.
+    It also has what OWL 2 RL and `many` classes take in processes of their own.
     """
     one_core()
     _load_code()
@@ -59,7 +60,8 @@ def measure(n: int, classes: int = CLASSES, many: int = MANY) -> Iterator[str]:
     yield line(
         "reasoning", classes=classes, n=n, matches=matches, kernel_us_an_event=round(median(kernel) / n * 1e6, 4), events_per_s=round(n / whole),
         closing_s=round(closed, 3), registering_ms=round(registering * 1000, 1), adding_ms=round(median(adding) * 1000, 2),
-        adding_most_ms=round(max(adding) * 1000, 2), removing_ms=round(median(removing) * 1000, 2), peak_rss_mb=peak_rss_mb(), **apart(_many, many), **owl,
+        adding_most_ms=round(max(adding) * 1000, 2), removing_ms=round(median(removing) * 1000, 2), peak_rss_mb=peak_rss_mb(),
+        **apart(_many, many), **owl,
     )  # fmt: skip
 
 
@@ -150,7 +152,10 @@ def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
 
 
 def changes(engine: Engine, classes: int, first: int) -> tuple[list[float], list[float]]:
-    """Return the seconds for adding a class at the bottom, and for taking it away with its graph, each with the event that shows the difference."""
+    """Return the seconds for adding a class at the bottom and for removing it with its graph.
+
+    Each includes the event that shows the difference.
+    """
     adding, removing = list[float](), list[float]()
     for k in range(_CHANGES):
         added = classes + 1 + k

@@ -1,8 +1,8 @@
 """This bench measures static rules: 1,000 of them over 100,000 facts that close to about a million.
 
-The facts are 50 groups of ten properties, each with 200 pairs of the group's 100 nodes. A group has 20 rules, whose properties later rules of the group
-read: chains and stars of two to four patterns; a tenth of them is recursive, and a tenth says what is absent. 100 of the facts lie in graphs of their
-own, which come and go.
+The facts are 50 groups of ten properties, each with 200 pairs of the group's 100 nodes. A group has 20 rules, whose
+properties later rules of the group read: chains and stars of two to four patterns; a tenth of them is recursive, and
+a tenth says what is absent. 100 of the facts lie in graphs of their own, which come and go.
 """
 
 import time
@@ -22,7 +22,8 @@ _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 
 
 def measure(n: int) -> Iterator[str]:
-    """Yield a line for the facts of `n` groups: seconds to register the rules and to close the facts, and ms for one fact more and one less.
+    """Yield a line for the facts of `n` groups: seconds to register the rules and to close the facts, and ms for one
+    fact more and one less.
 
     Raises: WrongCount.
     """

@@ -15,9 +15,11 @@ _WARMING = 4  # one part in so many of the events is not counted
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line: p50 and p99 in µs of all calls, and of only those that brought solutions; and of the kernel's, all of them.
+    """Yield a line: p50 and p99 in µs of all calls, and of only those that brought solutions; and of the kernel's,
+    all of them.
 
-    A call of the engine goes from a block of the log to solutions with all their terms. One of the kernel goes from numbers to rows of numbers.
+    A call of the engine goes from a block of the log to solutions with all their terms. One of the kernel goes from
+    numbers to rows of numbers.
     """
     one_core()
     events = drawn(n, k)

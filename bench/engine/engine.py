@@ -32,10 +32,10 @@ class Timed(Protocol):
 def measure(workload: str, n: int, k: int, policy: str = UNRESTRICTED, baseline: Path | None = None, rounds: int = _ROUNDS) -> Iterator[str]:
     """Yield a line: medians of the rounds, in which all that is measured takes its turn.
 
-    `events_per_s` counts from blocks of the log to solutions in Arrow, where many stand over a dictionary of terms; `texts_events_per_s` to
-    solutions whose every value is text of its own; `kernel_events_per_s` from occurrences in numbers to rows of numbers, which is what `baseline`
-    (the file of another kernel) does. `…_cpu_s` are the same rates by the process's CPU seconds, which other work on the machine hardly
-    changes. Raises: WrongCount.
+    `events_per_s` counts from blocks of the log to solutions in Arrow, where many stand over a dictionary of terms;
+    `texts_events_per_s` to solutions whose every value is text of its own; `kernel_events_per_s` from occurrences in
+    numbers to rows of numbers, which is what `baseline` (the file of another kernel) does. `…_cpu_s` are the same
+    rates by the process's CPU seconds, which other work on the machine hardly changes. Raises: WrongCount.
     """
     one_core()
     ways: dict[str, Callable[[Drawn], Timed]] = {

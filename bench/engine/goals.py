@@ -1,4 +1,6 @@
-"""This bench measures what goals cost: memory of many, memory over a long stream, saving and restoring them, a server that starts with many."""
+"""This bench measures what goals cost: memory of many, memory over a long stream, saving and restoring them, a server
+that starts with many.
+"""
 
 import io
 import tempfile
@@ -35,8 +37,9 @@ _SECOND = 1_000
 def measure(goals: int, saved: int, seconds: int) -> Iterator[str]:
     """Yield seven lines about what goals cost.
 
-    They are: memory of `goals` live goals, whose terms recur and whose subjects are new; a server that starts with these; time to save and restore
-    `saved` goals; memory over a stream of `seconds` with a window of 10 s; ONCE PER with `saved` keys, both ways.
+    They are: memory of `goals` live goals, whose terms recur and whose subjects are new; a server that starts with
+    these; time to save and restore `saved` goals; memory over a stream of `seconds` with a window of 10 s; ONCE PER
+    with `saved` keys, both ways.
     """
     yield _apart(_live, goals)
     yield _apart(_live_new, goals)
@@ -150,7 +153,9 @@ def _events(goals: int, *, new: bool) -> Iterator[Block]:
 
 
 def _restarted(goals: int) -> str:
-    """Stop a server in order and start it again; measure the time until it is ready, and until an event's solution is there."""
+    """Stop a server in order and start it again; measure the time until it is ready, and until an event's solution is
+    there.
+    """
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
         data, log = Path(directory) / "data", Path(directory) / "log"
         with Child(data, "inprocess", log, extra=_NO_LIMIT) as child:

@@ -1,7 +1,8 @@
 """This bench runs Esper, and Flink CEP, in turns with our engine, over the same events in the same minutes.
 
-Neither is a part of this project. Esper's directory has a `run.sh EVENTS QUERY PASSES JARS`, which prints a line for each pass (docs/benchmarks.md).
-Flink's has the jars of the package apache-flink-libraries, for which `FlinkBench.java` is compiled.
+Neither is a part of this project. Esper's directory has a `run.sh EVENTS QUERY PASSES JARS`, which prints a line for
+each pass (docs/benchmarks.md). Flink's has the jars of the package apache-flink-libraries, for which
+`FlinkBench.java` is compiled.
 """
 
 import json
@@ -42,7 +43,10 @@ class Pass:
 
 
 def measure(directory: Path | None, n: int, k: int, flink: Path | None = None) -> Iterator[str]:
-    """Yield a line for each workload. Raises: UnusableInput where a peer does not run, WrongCount where it finds other matches than our engine."""
+    """Yield a line for each workload.
+
+    Raises: UnusableInput where a peer does not run, WrongCount where it finds other matches than our engine.
+    """
     if directory is None:
         raise UnusableInput("the benchmark peers needs the directory of Esper's run.sh: name it with --peers")
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as scratch:

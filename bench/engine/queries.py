@@ -17,8 +17,8 @@ _ROUNDS = 3
 def measure(queries: int, n: int) -> Iterator[str]:
     """Yield a line: the rate with `queries` registered, and that of one query over two predicates.
 
-    The many queries are over as many predicates, each of them in two queries. The line also has what registering further ones takes, all included and
-    beside parsing.
+    The many queries are over as many predicates, each of them in two queries. The line also has what registering
+    further ones takes, all included and beside parsing.
     """
     one_core()
     names = [f"p{k}" for k in range(queries)]
@@ -73,7 +73,9 @@ def _feed_log(engine: Engine, log: Sequence[Block]) -> tuple[float, int]:
 
 
 def _more(engine: Engine, queries: int) -> tuple[list[float], list[float]]:
-    """Return the milliseconds that parsing the texts of some further registrations takes, and those that the rest of each takes."""
+    """Return the milliseconds that parsing the texts of some further registrations takes, and those that the rest of
+    each takes.
+    """
     parsing, rest = [], []
     for k in range(queries, queries + _MORE):
         text = f"SELECT * WHERE {{ {{?s :p{k % queries} ?x}} SEQ {{?s :p{(k + 2) % queries} ?y}} {WITHIN} }}"

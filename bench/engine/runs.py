@@ -25,7 +25,9 @@ _PAUSES = 4  # turns without an element between two runs of a group; a session e
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Describes a feed: each of the groups has `runs` runs of `length` elements, one event a millisecond, all groups in turn."""
+    """Describes a feed: each of the groups has `runs` runs of `length` elements, one event a millisecond, all groups
+    in turn.
+    """
 
     groups: int
     length: int
@@ -52,7 +54,8 @@ SHAPES = ((1_000, 10), (1_000, 100), (100, 1_000), (5, 100_000), (10_000, 10), (
 
 
 def measure(n: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[str]:
-    """Yield one JSON line for each query, report and shape; the time is the engine's, from blocks of events to blocks of solutions.
+    """Yield one JSON line for each query, report and shape; the time is the engine's, from blocks of events to blocks
+    of solutions.
 
     Raises: WrongCount.
     """

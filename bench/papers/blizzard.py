@@ -1,4 +1,5 @@
-"""Tables 2 to 4 and Figures 4 to 6 of the article in Applied Artificial Intelligence: blizzards at weather stations, their areas, and places nearby.
+"""Tables 2 to 4 and Figures 4 to 6 of the article in Applied Artificial Intelligence: blizzards at weather stations,
+their areas, and places nearby.
 
 The article's formulas are pictures that the text lacks. So patterns (39) to (42) are reconstructed from its prose.
 """
@@ -29,11 +30,13 @@ FIGURES = {
     "000-t2": Figure(
         "Complex events from live sensor data", f"{_SOURCE}, Table 2", "station", "pattern (40)",
         "Wind of 15 mph or more, and visibility below a quarter of a mile. Four readings over three to six hours. Areas within 300 km and 9 hours.",
-        f"Each further warning of an area must be of another station. The MesoWest data are not available. {_GENERATED} The weather of New York is real.", Chart.NONE,
+        f"Each further warning of an area must be of another station. The MesoWest data are not available. {_GENERATED} The weather of "
+            f"New York is real.", Chart.NONE,
     ),
     "000-t3": Figure(
         "Computation for pattern (42) from live sensor data", f"{_SOURCE}, Table 3", "area", "iterations",
-        "As Table 2.", "Only New York's areas are listed, with a visibility of at most 2 miles; with the paper's condition there are none.", Chart.NONE,
+        "As Table 2.", "Only New York's areas are listed, with a visibility of at most 2 miles; with the paper's condition "
+            "there are none.", Chart.NONE,
     ),
     "000-t4": Figure(
         "GeoNames locations nearby KSFO weather station", f"{_SOURCE}, Table 4", "place", "distance, km",
@@ -54,7 +57,8 @@ FIGURES = {
     ),
     "000-6b": Figure(
         "Memory consumption", f"{_SOURCE}, Figure 6(b)", "patterns", "kB",
-        "The memory after the last reading of Figure 6(a).", "The paper's figure is the memory of the whole process; ours is the state that the queries report.", Chart.BARS,
+        "The memory after the last reading of Figure 6(a).", "The paper's figure is the memory of the whole process; ours is the state "
+            "that the queries report.", Chart.BARS,
     ),
 }  # fmt: skip
 STATIONS = ("ACV", "AVX", "BFL", "FAT", "IPL", "LAX", "MRY", "PSP", "RDD", "SAN", "SBA", "SFO", "SJC", "SMF", "TVL")
@@ -90,7 +94,8 @@ def blizzard_rules(visibility: str) -> dict[str, str]:
 WHERE { ?st :settling ?c FILTER(?c >= 4 && getDURATION() >= "PT3H"^^xsd:duration) }""",
         "area 1": "CONSTRUCT { ?st :area 1 ; :with ?st } WHERE { ?st :blizzard true }",
         "area": """CONSTRUCT { ?first :area ?c ; :with ?st } WHERE {
-  { ?first :area ?n . ?first :lat ?lat1 . ?first :long ?long1 } SEQ { ?st :blizzard true . ?st :lat ?lat2 . ?st :long ?long2 } WITHIN "PT9H"^^xsd:duration
+  { ?first :area ?n . ?first :lat ?lat1 . ?first :long ?long1 } SEQ { ?st :blizzard true . ?st :lat ?lat2 . ?st :long ?long2 }
+  WITHIN "PT9H"^^xsd:duration
   FILTER(?st != ?first && ep:distance(?lat1, ?long1, ?lat2, ?long2) < 300000) BIND(?n + 1 AS ?c) }""",
     }
 
@@ -137,7 +142,8 @@ def _throughput(size: Size, background: str) -> Iterator[Row]:
 
 
 class Readings:
-    """Holds readings of all stations, one each half hour: matrices of a row for each time and a column for each station.
+    """Holds readings of all stations, one each half hour: matrices of a row for each time and a column for each
+    station.
 
     Storms come to each station by themselves. They last three readings in the mean, and 47 others lie between them.
     """
@@ -250,7 +256,9 @@ class Area(NamedTuple):
 
 
 def list_areas(found: Result) -> list[Area]:
-    """Return the areas in order of emission: solutions of one beginning, interval and count are one area, whose first station is in it."""
+    """Return the areas in order of emission: solutions of one beginning, interval and count are one area, whose first
+    station is in it.
+    """
     each = (
         (value_of(first or ""), int(value_of(count or "")), start, end, value_of(st or ""))
         for _, start, end, (first, count, st) in found.list_solutions("areas")

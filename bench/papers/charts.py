@@ -38,7 +38,10 @@ class Axis:
 
 
 def draw(figure: Figure, rows: Sequence[Row]) -> str:
-    """Return the chart of a figure as an SVG document. Rows without a number of ours are left out; the paper's numbers are a series of their own."""
+    """Return the chart of a figure as an SVG document.
+
+    Rows without a number of ours are left out; the paper's numbers are a series of their own.
+    """
     points = _points(figure, rows)
     is_map = figure.chart == Chart.POINTS and all(len(each) == 1 for each in points.values())
     x_name, y_name = figure.drawn or (figure.x, figure.y)
@@ -83,7 +86,10 @@ def _vertical(points: Points) -> Axis:
 def _levels(axis: Axis) -> Iterator[str]:
     for value in axis.ticks():
         y = axis.place(value)
-        yield f'<line x1="{_LEFT}" y1="{y}" x2="{WIDTH - _RIGHT}" y2="{y}" stroke="#dddddd"/><text x="{_LEFT - 6}" y="{y + 4}" text-anchor="end">{value:,.10g}</text>'
+        yield (
+            f'<line x1="{_LEFT}" y1="{y}" x2="{WIDTH - _RIGHT}" y2="{y}" stroke="#dddddd"/><text x="{_LEFT - 6}" y="{y + 4}" '
+            f'text-anchor="end">{value:,.10g}</text>'
+        )
 
 
 def _under(x: float, text: str) -> str:

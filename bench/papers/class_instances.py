@@ -1,4 +1,5 @@
-"""Figure 2 of the EP-SPARQL paper: the delay of finding, for each typed triple, whether its subject is an instance of a class or of a class below it.
+"""Figure 2 of the EP-SPARQL paper: the delay of finding, for each typed triple, whether its subject is an instance of
+a class or of a class below it.
 
 The hierarchy is generated: as many classes as in the paper, as deep, under the class that the paper asks for.
 """

@@ -1,4 +1,6 @@
-"""This module reads published data sets: heights of the sea, weather and airports, speeds on roads, and timetables as GTFS feeds."""
+"""This module reads published data sets: heights of the sea, weather and airports, speeds on roads, and timetables as
+GTFS feeds.
+"""
 
 import csv
 import io
@@ -27,7 +29,9 @@ def micros(text: str) -> Micros:
 
 # ---------------------------------------------------------------- the sea
 def read_buoy(path: Path) -> list[Event]:
-    """Return a DART buoy's heights in m, one an instant: of several the one with the lowest T code; 9999 stands for none."""
+    """Return a DART buoy's heights in m, one an instant: of several the one with the lowest T code; 9999 stands for
+    none.
+    """
     known: dict[Micros, tuple[int, str]] = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         if line.startswith("#") or not line.strip():
@@ -40,7 +44,10 @@ def read_buoy(path: Path) -> list[Event]:
 
 
 def read_tideless(path: Path, earthquake: Micros) -> list[Event]:
-    """Return the heights in m of a file of two columns: seconds after the earthquake, and the height without the tide. The first of an instant counts."""
+    """Return the heights in m of a file of two columns: seconds after the earthquake, and the height without the tide.
+
+    The first of an instant counts.
+    """
     known: dict[Micros, str] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         seconds, height = line.split()
@@ -84,7 +91,8 @@ def read_weather(quantities: Sequence[str]) -> list[Event]:
 
 # ---------------------------------------------------------------- timetables
 def read_gtfs(path: Path) -> list[tuple[str, str]]:
-    """Return the connections of a GTFS feed, a directory or a zip file: pairs of stops that follow each other on a trip, each once, in order.
+    """Return the connections of a GTFS feed, a directory or a zip file: pairs of stops that follow each other on a
+    trip, each once, in order.
 
     Raises: UnusableInput.
     """

@@ -1,6 +1,8 @@
-"""Figure 3 of the EP-SPARQL paper (Figure 6 of the Semantic Web journal article): agents who deliver goods in Milan, and routes that are not accessible.
+"""Figure 3 of the EP-SPARQL paper (Figure 6 of the Semantic Web journal article): agents who deliver goods in Milan,
+and routes that are not accessible.
 
-Neither the ontology of Milan nor the patterns are printed, so both are reconstructed. Roads are a generated grid, or the connections of a GTFS feed.
+Neither the ontology of Milan nor the patterns are printed, so both are reconstructed. Roads are a generated grid, or
+the connections of a GTFS feed.
 """
 
 from collections import deque
@@ -43,7 +45,10 @@ RULES = {
     "asked": "CONSTRUCT { ?next :reachedBy ?agent } WHERE { ?agent :asks ?next }",
     "reached": "CONSTRUCT { ?x :reachedBy ?agent } WHERE { { ?y :reachedBy ?agent } EQUALS { ?x :openTo ?y } }",
 }
-"""When an agent asks, a road is open that was not reported closed within the last minute. The closure goes back from the next location."""
+"""When an agent asks, a road is open that was not reported closed within the last minute.
+
+The closure goes back from the next location.
+"""
 ROUTES = {
     "routes": """SELECT ?agent ?here ?via WHERE {
   { ?agent :at ?here } SEQ { { ?here :openTo ?via } EQUALS { ?via :reachedBy ?agent } } WITHIN "PT1M"^^xsd:duration }""",
@@ -68,7 +73,9 @@ class Journey:
         return "".join(f"{_road(x, y)} {iri('from')} {_place_term(x)} .\n{_road(x, y)} {iri('to')} {_place_term(y)} .\n" for x, y in self.roads)
 
     def events(self) -> Iterator[Event]:
-        """Yield, for each location: the agents arrive, roads are reported closed, and the agents ask for the way to the next location."""
+        """Yield, for each location: the agents arrive, roads are reported closed, and the agents ask for the way to
+        the next location.
+        """
         true = '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
         for step in range(len(self.visits[0]) - 1):
             at = BEGIN + step * 120 * SECOND

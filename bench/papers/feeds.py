@@ -48,8 +48,8 @@ class QueryFailed(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """Holds how many solutions each query gave, and the CPU and elapsed seconds of the engine, the bytes of its queries' state, and the growth of
-    resident memory. `batches` are the solutions, if the run was to keep them."""
+    """Holds how many solutions each query gave, the engine's CPU and elapsed seconds, the bytes of its queries'
+    state, and the growth of resident memory. `batches` are the solutions, if the run was to keep them."""
 
     counts: Counter[str]
     batches: Sequence[pa.RecordBatch] | None
@@ -70,9 +70,11 @@ class Result:
 def run(
     queries: Mapping[str, str], feed: Iterable[pa.RecordBatch], background: str = "", policy: str = UNRESTRICTED, *, keep: bool = False
 ) -> Result:
-    """Run queries, given without the prefixes, over a feed of the stream `default` to its end. `keep` keeps the solutions, to list them.
+    """Run queries, given without the prefixes, over a feed of the stream `default` to its end. `keep` keeps the
+    solutions, to list them.
 
-    The background is N-Triples text. What is timed goes from blocks of events to blocks of solutions. Raises: QueryFailed.
+    The background is N-Triples text. What is timed goes from blocks of events to blocks of solutions. Raises:
+    QueryFailed.
     """
     engine = Engine()
     if background:

@@ -21,8 +21,9 @@ class Chart(StrEnum):
 class Figure:
     """Describes a figure or a table of a paper.
 
-    `x` and `y` name the axes, and `drawn` those of the chart where it has others. `parameters` are the experiment's, and `differs` says what is not as
-    in the paper. `axis` is what can be read of the paper's y axis. The chart has lines at `thresholds`.
+    `x` and `y` name the axes, and `drawn` those of the chart where it has others. `parameters` are the experiment's,
+    and `differs` says what is not as in the paper. `axis` is what can be read of the paper's y axis. The chart has
+    lines at `thresholds`.
     """
 
     title: str
@@ -41,8 +42,8 @@ class Figure:
 class Row:
     """Holds a point of a figure, or a line of a table.
 
-    `ours` is None in a row that has only the paper's number, and `paper` is None where the paper has no such row. A row that is `drawn` is a point of
-    the chart alone.
+    `ours` is None in a row that has only the paper's number, and `paper` is None where the paper has no such row. A
+    row that is `drawn` is a point of the chart alone.
     """
 
     figure: str
@@ -58,7 +59,8 @@ class Row:
 class Size:
     """Says how large a run is, and which files it reads beside what it generates.
 
-    `quick` sizes show that everything runs; their figures mean nothing. `data` is a directory with the published data sets, and `network` a GTFS feed.
+    `quick` sizes show that everything runs; their figures mean nothing. `data` is a directory with the published data
+    sets, and `network` a GTFS feed.
     """
 
     quick: bool = False

@@ -13,7 +13,10 @@ _BUSY = 1.5
 
 
 def write_page(page: Path, figures: Mapping[str, tuple[Figure, Sequence[Row]]], machine: Mapping[str, object]) -> None:
-    """Write the figures' blocks of a page, and their charts as SVG into the folder of the page's name. Raises: UnusableInput."""
+    """Write the figures' blocks of a page, and their charts as SVG into the folder of the page's name.
+
+    Raises: UnusableInput.
+    """
     try:
         text = page.read_text(encoding="utf-8")
     except OSError as error:

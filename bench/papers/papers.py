@@ -1,4 +1,6 @@
-"""This bench runs the experiments of the papers: it prints a line for each row of each figure and table, ours beside the paper's number."""
+"""This bench runs the experiments of the papers: it prints a line for each row of each figure and table, ours beside
+the paper's number.
+"""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +30,8 @@ def describe(figure: str) -> Figure:
 
 
 def measure(size: Size, figure: str | None = None, page: Path | None = None) -> Iterator[str]:
-    """Yield a line about the machines, and one for each row. With a page, its tables and charts are written anew at the end.
+    """Yield a line about the machines, and one for each row. With a page, its tables and charts are written anew at
+    the end.
 
     Raises: NoData, UnusableInput, WrongCount, QueryFailed.
     """

@@ -1,6 +1,8 @@
-"""Figure 1 of the EP-SPARQL paper: a sliding average by its rules (5) and (6), and a sum over a sequence in a window of events.
+"""Figure 1 of the EP-SPARQL paper: a sliding average by its rules (5) and (6), and a sum over a sequence in a window
+of events.
 
-The paper says neither how often a price came nor how many there were. Here a price comes every 0.9 s, so that no window ends with a price.
+The paper says neither how often a price came nor how many there were. Here a price comes every 0.9 s, so that no
+window ends with a price.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
 """Figure 4 of the EP-SPARQL paper: readings of the sea against predictions from averages of the hours before.
 
-The paper's data, station 46073 from 2005 to 2010, are not at hand. Others are read where `--data` has them; without it heights are generated.
+The paper's data, station 46073 from 2005 to 2010, are not at hand. Others are read where `--data` has them; without
+it heights are generated.
 """
 
 from collections.abc import Iterator, Sequence

@@ -50,9 +50,12 @@ _LD = json.dumps(
     }
 )
 _MESSAGES = "; version=1.2-messages"
-PIECES = [b"<", b">", b'"', b"\\", b"\\u", b"\\ud800", b"\x00", b"\xff", b"\xc0\xaf", b"\xef\xbb\xbf", b"{", b"}", b"[", b"]", b"(", b")", b".", b";", b",", b":", b"_:", b"^^", b"@",
-          b"@prefix", b"MESSAGE", b"VERSION", b"<<", b">>", b"<<(", b"#", b"\n", b"\r", b" ", b"null", b"true", b"1e999", b"-0", b"9" * 40, b'"at"', b'"start"', b'"id"', b'"g"',
-          b'"@context":"http://e/c"', b'"@id"', b'"@graph"', "é\U0001f600".encode(), b"2026-02-30T00:00:00Z", b"-292278-01-01T00:00:00Z", b"9999-12-31T24:00:00Z", b"a" * 300]  # fmt: skip
+PIECES = [b"<", b">", b'"', b"\\", b"\\u", b"\\ud800", b"\x00", b"\xff", b"\xc0\xaf", b"\xef\xbb\xbf", b"{", b"}", b"[", b"]", b"(", b")",
+b".", b";", b",", b":", b"_:", b"^^", b"@",
+          b"@prefix", b"MESSAGE", b"VERSION", b"<<", b">>", b"<<(", b"#", b"\n", b"\r", b" ", b"null", b"true", b"1e999", b"-0", b"9" * 40,
+          b'"at"', b'"start"', b'"id"', b'"g"',
+          b'"@context":"http://e/c"', b'"@id"', b'"@graph"', "é\U0001f600".encode(), b"2026-02-30T00:00:00Z", b"-292278-01-01T00:00:00Z",
+          b"9999-12-31T24:00:00Z", b"a" * 300]  # fmt: skip
 
 
 def _arrow() -> bytes:
@@ -85,7 +88,9 @@ def corpus() -> dict[str, bytes]:
 
 
 def mutated(body: bytes, chance: random.Random) -> bytes:
-    """Return the body with one to four stretches replaced, doubled, left out or flipped; a few bodies are cut short or made deep or long."""
+    """Return the body with one to four stretches replaced, doubled, left out or flipped; a few bodies are cut short
+    or made deep or long.
+    """
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):
         at, length = chance.randrange(len(body) + 1), chance.choice((0, 0, 1, 1, 3, 10, 40))
         piece = chance.choice(
@@ -101,7 +106,9 @@ def mutated(body: bytes, chance: random.Random) -> bytes:
 
 
 def measure(n: int, seed: int = 2011) -> Iterator[str]:
-    """Yield a line: what `n` bodies gave, by media type and status; the slowest answer; how much the server grew after the first fifth."""
+    """Yield a line: what `n` bodies gave, by media type and status; the slowest answer; how much the server grew
+    after the first fifth.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
         Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,

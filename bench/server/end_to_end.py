@@ -1,4 +1,6 @@
-"""This bench goes from the bytes of request bodies to the bytes of solutions: N-Quads in, ndjson out, through what the server calls for each."""
+"""This bench goes from the bytes of request bodies to the bytes of solutions: N-Quads in, ndjson out, through what
+the server calls for each.
+"""
 
 import subprocess
 import sys
@@ -42,7 +44,10 @@ class Run:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line with events a second over all, and where the time goes. Then yield one of `epsparql replay`. Raises: WrongCount."""
+    """Yield a line with events a second over all, and where the time goes.
+
+    Then yield one of `epsparql replay`. Raises: WrongCount.
+    """
     one_core()
     log = bodies(drawn(n, k))
     _run(workload, log[:2])
@@ -69,7 +74,10 @@ def measure(workload: str, n: int, k: int) -> Iterator[str]:
 
 
 def _measure_replay(workload: str, n: int, k: int) -> str:
-    """Replay a tenth of the events, and all of them. A file of twice the size should take twice as long, after the start. Raises: WrongCount."""
+    """Replay a tenth of the events, and all of them.
+
+    A file of twice the size should take twice as long, after the start. Raises: WrongCount.
+    """
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
         query = Path(directory) / "q.rq"
         query.write_text(PREFIXES + WORKLOADS[workload])

@@ -1,4 +1,6 @@
-"""This bench measures how long it takes from posting an event to receiving its solution on a WebSocket, and what an idle server takes."""
+"""This bench measures how long it takes from posting an event to receiving its solution on a WebSocket, and what an
+idle server takes.
+"""
 
 import asyncio
 import json
@@ -26,9 +28,11 @@ _QUICK = 50
 
 
 def measure(runner: str, n: int, partitions: int) -> Iterator[str]:
-    """Yield lines, with p50 and p99: `n` events sent one after the other, over HTTP and over a WebSocket; frames of 100 events at two rates.
+    """Yield lines, with p50 and p99: `n` events sent one after the other, over HTTP and over a WebSocket; frames of
+    100 events at two rates.
 
-    The last line has the share of a core, and the memory (proportional set size), that the server takes with Spark's processes while nothing comes.
+    The last line has the share of a core, and the memory (proportional set size), that the server takes with Spark's
+    processes while nothing comes.
     """
     flags = ["--partitions", str(partitions), *(["--master", "local[4,4]"] if runner == "spark" else [])]
     with (

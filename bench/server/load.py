@@ -99,7 +99,8 @@ class Deliveries:
 
 
 async def send_frames(url: str, stream: str, frames: list[bytes], every_s: float, sent: Callable[[int], None]) -> float:
-    """Send a frame each `every_s` seconds over one WebSocket, and wait for all acks. `sent` is called with a frame's number before it is sent.
+    """Send a frame each `every_s` seconds over one WebSocket, and wait for all acks. `sent` is called with a frame's
+    number before it is sent.
 
     Return by how much the generator itself was late at most. Raises: WrongCount for a frame that is refused or late.
     """
@@ -162,7 +163,9 @@ def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
 
 
 def ingest(child: Child, media_type: str, rows: int, events: int) -> str:
-    """Send bodies over some connections, each to a stream of its own, until the last is durable and its solutions are there."""
+    """Send bodies over some connections, each to a stream of its own, until the last is durable and its solutions are
+    there.
+    """
     client, base_us = Client(child.url), time.time_ns() // 1000
     streams = [f"s{number}" for number in range(_CONNECTIONS)]
     for stream in streams:

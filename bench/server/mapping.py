@@ -1,4 +1,6 @@
-"""This bench measures mappings: rows of CSV and JSON from the bytes of a body to the log, and the server's rate for ndjson events beside them."""
+"""This bench measures mappings: rows of CSV and JSON from the bytes of a body to the log, and the server's rate for
+ndjson events beside them.
+"""
 
 import json
 import os
@@ -53,7 +55,8 @@ def _bodies(n: int) -> tuple[list[bytes], list[bytes]]:
     """Return the same rows as bodies of CSV and of one JSON object per line."""
     chance = random.Random(2011)
     rows = [
-        (iso(_BASE_US + k * 100_000), f"s{k % _SENSORS}", f"{chance.gauss(20, 5):.2f}", str(chance.randrange(100)), chance.choice(("ok", "low")), f"{chance.random() * 5:.3f}")
+        (iso(_BASE_US + k * 100_000), f"s{k % _SENSORS}", f"{chance.gauss(20, 5):.2f}", str(chance.randrange(100)), chance.choice(("ok",
+        "low")), f"{chance.random() * 5:.3f}")
         for k in range(n)
     ]  # fmt: skip
     parts = [rows[first : first + _ROWS] for first in range(0, n, _ROWS)]

@@ -1,6 +1,8 @@
-"""This bench measures what users feel: clients over real sockets, against a server in a process of its own on the same machine.
+"""This bench measures what users feel: clients over real sockets, against a server in a process of its own on the
+same machine.
 
-Each line has the rate, the latency and the server's CPU time per event; `delivered` says that a subscriber received all solutions.
+Each line has the rate, the latency and the server's CPU time per event; `delivered` says that a subscriber received
+all solutions.
 """
 
 import asyncio
@@ -41,7 +43,9 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class LoadSize:
-    """Says how much is measured: events of W1, single events, events in frames of 10, and queries of distinct constants."""
+    """Says how much is measured: events of W1, single events, events in frames of 10, and queries of distinct
+    constants.
+    """
 
     whole: int
     singles: int
@@ -171,7 +175,10 @@ class _Poster(Protocol):
 
 
 async def _posts(child: Child, workload: str, n: int, connections: int, every_s: float) -> str:
-    """Post `n` events, each in a body of its own. The latency is that of the answer; `fsync_ms` is what the disk takes for one."""
+    """Post `n` events, each in a body of its own.
+
+    The latency is that of the answer; `fsync_ms` is what the disk takes for one.
+    """
     name, base_us, parts = _prepare(child, workload), time.time_ns() // 1000, urlsplit(child.url)
     head = f"POST /streams/{name}/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: {_NDJSON}\r\n".encode()
     loop, deliveries, seen = asyncio.get_running_loop(), Deliveries(n), list[int]()
@@ -237,7 +244,10 @@ def measure_queries(queries: int) -> Iterator[str]:
 
 
 _EACH = 10
-"""Each query has so many events, before those of the restart. With two, the first solution of each query is most of the cost."""
+"""Each query has so many events, before those of the restart.
+
+With two, the first solution of each query is most of the cost.
+"""
 _POLL_S = 0.1  # rarely: the server's answers count
 _QUERY_S = 0.1
 """A restart, and the settling of events, may take so long for each query, on a machine with much other work."""
@@ -262,7 +272,8 @@ def _register(child: Child, queries: int) -> str:
     cpu_ms = (cpu_s(child) - before_s) / queries * 1000
     last = took_s[-max(queries // 10, 1) :]
     return line("outside", workload="registrations", queries=queries, **_latency(took_s), last_p50_ms=round(median(last) * 1000, 2),
-                cpu_ms=round(cpu_ms, 2), resident_mb=round(resident_mb(child)), kb_per_query=round((resident_mb(child) - before_mb) * 1024 / queries, 1))  # fmt: skip
+                cpu_ms=round(cpu_ms, 2), resident_mb=round(resident_mb(child)),
+                kb_per_query=round((resident_mb(child) - before_mb) * 1024 / queries, 1))  # fmt: skip
 
 
 def _constant_event(k: int, second: int) -> str:

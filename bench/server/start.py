@@ -1,4 +1,5 @@
-"""This bench goes from the command to a server that is ready, and then measures what the server takes of the machine while nothing comes.
+"""This bench goes from the command to a server that is ready, and then measures what the server takes of the machine
+while nothing comes.
 
 All its processes count, the JVM and Spark's workers among them.
 """
@@ -21,7 +22,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
     """Yield a line for each runner: medians over `n` starts, each on an empty directory. Needs /proc.
 
-    Of the last start, 10 s later, the line has the memory at the beginning and the end of `idle_s` without work, and the CPU in between.
+    For the last start, the line has the memory 10 s later and after `idle_s` more without work, and the CPU in between.
     """
     for runner in RUNNERS:
         ready_s: list[float] = []

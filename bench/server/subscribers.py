@@ -22,7 +22,9 @@ Take = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Count:
-    """Counts the solutions and bytes that a subscriber has got; `all_there` is set once it has as many solutions as must come."""
+    """Counts the solutions and bytes that a subscriber has got; `all_there` is set once it has as many solutions as
+    must come.
+    """
 
     expected: int
     all_there: asyncio.Event
@@ -47,7 +49,10 @@ class Load:
 
 
 def count_of(workload: str, n: int, k: int) -> int:
-    """Return how many solutions must come: as many as the engine alone finds. Raises: WrongCount where another number is known."""
+    """Return how many solutions must come: as many as the engine alone finds.
+
+    Raises: WrongCount where another number is known.
+    """
     engine = engine_with(WORKLOADS[workload])
     found = sum(len(engine.feed(block).solutions) for block in blocks(drawn(n, k)))
     check(workload, n, k, found)
@@ -57,8 +62,8 @@ def count_of(workload: str, n: int, k: int) -> int:
 async def live(child: Child, load: Load, way: str, name: str = "q") -> dict[str, int | float]:
     """Measure a WebSocket subscriber that is there before the first event, until it has the last solution.
 
-    With the `way` "websocket" each solution is a frame, with "batches" a frame holds many. `name` is that of the query and the stream.
-    Raises: WrongCount.
+    With the `way` "websocket" each solution is a frame, with "batches" a frame holds many. `name` is that of the
+    query and the stream. Raises: WrongCount.
     """
     client = Client(child.url)
     client.create_stream(name)

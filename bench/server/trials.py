@@ -31,7 +31,8 @@ _PACE = 1_000
 
 
 def measure(n: int) -> Iterator[str]:
-    """Yield lines: a trial over `n` events on one core and on all, and one beside 1,000 live events a second. There are 100 events for each id.
+    """Yield lines: a trial over `n` events on one core and on all, and one beside 1,000 live events a second. There
+    are 100 events for each id.
 
     Raises: WrongCount where the trial's difference is not that of the solutions of two engines.
     """

@@ -1,4 +1,6 @@
-"""This module is a WebSocket client that costs its process little: it upgrades a connection and hands on the payloads of the server's frames."""
+"""This module is a WebSocket client that costs its process little: it upgrades a connection and hands on the payloads
+of the server's frames.
+"""
 
 import asyncio
 import base64
@@ -11,7 +13,10 @@ _TEXT, _WHOLE_TEXT, _MASKED = 1, 0x81, 0x80
 
 
 class Frames(asyncio.Protocol):
-    """Calls `take` with each text frame; `ready` is set once the server has accepted. Nothing is sent by itself, not even answers to pings."""
+    """Calls `take` with each text frame; `ready` is set once the server has accepted.
+
+    Nothing is sent by itself, not even answers to pings.
+    """
 
     def __init__(self, path: str, take: Callable[[bytes], None], subprotocol: str = "") -> None:
         self._path, self._take, self._subprotocol = path, take, subprotocol

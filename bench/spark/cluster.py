@@ -18,7 +18,10 @@ Process = subprocess.Popen[bytes]
 
 @contextmanager
 def running_cluster(directory: Path, workers: int) -> Iterator[tuple[str, list[Process]]]:
-    """Give the master's URL, and the workers, of 1 GB each. What they say goes to directories below this one. Raises: TimeoutError."""
+    """Give the master's URL, and the workers, of 1 GB each.
+
+    What they say goes to directories below this one. Raises: TimeoutError.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = int(server.getsockname()[1])
     url, flags = f"spark://127.0.0.1:{port}", ("--host", "127.0.0.1", "--webui-port", "0")

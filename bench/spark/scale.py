@@ -1,7 +1,8 @@
 """This bench measures how the work of a query with a key is shared by partitions, in CPU seconds.
 
-The tasks run on a standalone Spark cluster of this machine, over a real log, each on a worker of one core. CPU seconds say what machines of their own would take.
-The front is what one process does whatever the number of partitions: it parses bodies, appends them to the log, and merges what the partitions found.
+The tasks run on a standalone Spark cluster of this machine, over a real log, each on a worker of one core. CPU
+seconds say what machines of their own would take. The front is what one process does whatever the number of
+partitions: it parses bodies, appends them to the log, and merges what the partitions found.
 """
 
 import os
@@ -38,7 +39,9 @@ _BY = "http://example.org/by"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Says what is measured: `n` events of `k` ids, dealt out by the subject, or each as an observation whose message has its id for its key."""
+    """Says what is measured: `n` events of `k` ids, dealt out by the subject, or each as an observation whose message
+    has its id for its key.
+    """
 
     workload: str
     n: int
@@ -75,7 +78,8 @@ def measure(workload: str, n: int, k: int, by: str = "subject") -> Iterator[str]
     """Yield a line: the busiest task and all tasks with 1, 2 and 4 partitions, the front, and the bound that follows.
 
     Each number of partitions has a log of its own, which is written in slices for them. Single tasks vary a lot from run to run. So the numbers of
-    partitions take turns, body by body when they append and round by round when they evaluate. Ratios are those of one round, and their median counts.
+    partitions take turns, body by body when they append and round by round when they evaluate. Ratios are those of one round,
+    and their median counts.
     The busiest task is that of the partition whose median ratio is the largest: a task that was disturbed once does not count as a larger partition.
 
     `busiest_speedup_4` says how much less the busiest of four tasks takes than one task does, and `cpu_growth_4` how much more all four take.
@@ -167,7 +171,10 @@ def _quoted(text: str) -> str:
 
 
 def _merge_logs(data: Path, logs: PartitionLogs, number: int, registered: int) -> tuple[float, int]:
-    """Merge the partitions' logs into a new solution log. Return CPU seconds, and the solutions of the query that was registered at an offset."""
+    """Merge the partitions' logs into a new solution log.
+
+    Return CPU seconds, and the solutions of the query that was registered at an offset.
+    """
     shutil.rmtree(data / "solutions", ignore_errors=True)
     began = time.process_time()
     work = MergeWork(data, logs, number)
@@ -190,10 +197,12 @@ class _Task:
 
 
 def _run_rounds(root: Path, registered: int, counted: Callable[[int], None]) -> Rounds:
-    """Run the tasks of each number of partitions over its log, in turns, on a cluster; merge what they find, and count solutions.
+    """Run the tasks of each number of partitions over its log, in turns, on a cluster; merge what they find, and
+    count solutions.
 
-    As many tasks of one number run at once as the machine has cores, each on a worker of its own: they are a barrier job. More tasks would take turns
-    on a core, and each would find its caches emptied, which tasks on machines of their own do not.
+    As many tasks of one number run at once as the machine has cores, each on a worker of its own: they are a barrier
+    job. More tasks would take turns on a core, and each would find its caches emptied, which tasks on machines of
+    their own do not.
     """
     rounds = Rounds()
     with running_cluster(root, max(PARTITIONS)) as (url, _), session(url) as spark:

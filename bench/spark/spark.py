@@ -1,7 +1,7 @@
 """This bench measures the Spark runner.
 
-It tells events a second from a backlog with one partition and with two, and the same of Spark's own joins for the same query. It also tells how soon a
-solution can be read.
+It tells events a second from a backlog with one partition and with two, and the same of Spark's own joins for the
+same query. It also tells how soon a solution can be read.
 """
 
 import os
@@ -57,9 +57,11 @@ class Commits:
 
 
 def measure(workload: str, n: int, k: int) -> Iterator[str]:
-    """Yield a line for each number of partitions, one for Spark's joins, and one for the delay with each number of partitions.
+    """Yield a line for each number of partitions, one for Spark's joins, and one for the delay with each number of
+    partitions.
 
-    A line of partitions is the median of some rounds after some that warm, which take turns. The delay is that of events one by one.
+    A line of partitions is the median of some rounds after some that warm, which take turns. The delay is that of
+    events one by one.
     """
     events = drawn(n, k)
     with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as place, session(MASTER) as spark:
@@ -134,7 +136,10 @@ def _rows_after(data: Path, position: int) -> int:
 
 # ---------------------------------------------------------------- Spark's own joins
 def _joined(spark: SparkSession, place: Path, events: Drawn) -> tuple[float, int]:
-    """Solve W1 by chained stream-stream joins. One event-time column may go through them, so the first event's time is carried as a number."""
+    """Solve W1 by chained stream-stream joins.
+
+    One event-time column may go through them, so the first event's time is carried as a number.
+    """
     place.mkdir()
     _write_parquet(place / "events", events)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
@@ -189,7 +194,9 @@ def _delays(spark: SparkSession, data: Path, partitions: int) -> list[float]:
 
 
 def _from_durable_to_readable(log: LogWriter, data: Path, failure: Callable[[], Exception | None]) -> list[float]:
-    """Return the milliseconds from when an event is durable to when its solution can be read, of events one after the other."""
+    """Return the milliseconds from when an event is durable to when its solution can be read, of events one after the
+    other.
+    """
     log.append(lambda offset: Register(offset, "q", PREFIXES + "SELECT ?s ?x { ?s :a ?x }"))
     events, found = drawn(3 * (EVENTS + WARM_EVENTS), 100), list[float]()
     only = events.types == 0

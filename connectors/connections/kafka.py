@@ -1,6 +1,8 @@
-"""Holds what reading and writing Kafka share: the clients of confluent-kafka with their settings, and their faults as those of connectors.
+"""Holds what reading and writing Kafka share: the clients of confluent-kafka with their settings, and their faults as
+those of connectors.
 
-The clients connect again by themselves, so what they say about brokers meanwhile is kept: it is told once no broker is left, or a call fails.
+The clients connect again by themselves, so what they say about brokers meanwhile is kept: it is told once no broker
+is left, or a call fails.
 """
 
 import time
@@ -65,7 +67,10 @@ class KafkaConnection:
             return Producer({**self._settings, **writing})
 
     def _begin(self) -> None:
-        """Forget what earlier clients said, and check that the files are there, which the client would not name. Raises: SystemFault."""
+        """Forget what earlier clients said, and check that the files are there, which the client would not name.
+
+        Raises: SystemFault.
+        """
         self._said, self._down = "", False
         for option in _FILES:
             path = self._settings.get(_FILES[option])
@@ -98,7 +103,10 @@ class KafkaConnection:
                     raise
 
     def take_messages(self, consumer: "Consumer", most: int, wait_s: float) -> "Sequence[Message]":
-        """Return up to `most` messages; wait for a first one. The end of a partition comes as a message too. Raises: SystemFault."""
+        """Return up to `most` messages; wait for a first one.
+
+        The end of a partition comes as a message too. Raises: SystemFault.
+        """
         from confluent_kafka import KafkaError
 
         with self.faults():

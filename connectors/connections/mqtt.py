@@ -1,4 +1,6 @@
-"""Connects to an MQTT broker with paho-mqtt, whose network loop has a thread of its own, and turns its faults into those of connectors."""
+"""Connects to an MQTT broker with paho-mqtt, whose network loop has a thread of its own, and turns its faults into
+those of connectors.
+"""
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +32,8 @@ class MqttConnection:
         self._refusal: str | None = None
 
     def connect(self, take: "Callable[[Any], None]", most: int | None = None) -> None:
-        """Connect; `take` is given each message, in the network's thread. `most` asks for a session that lasts, with so many unconfirmed messages.
+        """Connect; `take` is given each message, in the network's thread. `most` asks for a session that lasts, with
+        so many unconfirmed messages.
 
         Raises: SystemFault.
         """
@@ -88,7 +91,8 @@ class MqttConnection:
         self._await_answer(f"the subscription to {topic!r}")
 
     def publish(self, messages: "Iterator[tuple[str, bytes, bool, Any]]") -> None:
-        """Publish messages with QoS 1, each a topic, a payload, whether it is retained, and properties. Wait until the broker has them all.
+        """Publish messages with QoS 1, each a topic, a payload, whether it is retained, and properties. Wait until
+        the broker has them all.
 
         Raises: SystemFault.
         """

@@ -1,4 +1,6 @@
-"""Keeps a connection to NATS, whose client is asynchronous, on an event loop in a thread of its own, so that pings are answered meanwhile."""
+"""Keeps a connection to NATS, whose client is asynchronous, on an event loop in a thread of its own, so that pings
+are answered meanwhile.
+"""
 
 import asyncio
 import threading
@@ -15,7 +17,10 @@ Found = TypeVar("Found")
 
 
 class NatsConnection:
-    """Connects to the server that the options name. It does not reconnect by itself: its user opens it again at a known position."""
+    """Connects to the server that the options name.
+
+    It does not reconnect by itself: its user opens it again at a known position.
+    """
 
     def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str]) -> None:
         self._url = options["url"]

@@ -14,7 +14,10 @@ _NO_FILE = "/dev/null/none"  # passwords come from the connector's options alone
 
 
 class PostgresqlConnection:
-    """Holds one session with the database that the options name. Statements outside of `transaction` commit by themselves."""
+    """Holds one session with the database that the options name.
+
+    Statements outside of `transaction` commit by themselves.
+    """
 
     def __init__(self, options: Mapping[str, Any], credentials: Mapping[str, str], *, replication: bool = False) -> None:
         self._url, self._replication = options["url"], replication
@@ -45,7 +48,10 @@ class PostgresqlConnection:
             yield self.session
 
     def create_slot(self, name: str, plugin: str) -> tuple[str, str]:
-        """Create a replication slot. Return its LSN, and the name of a snapshot that stands while this session does. Raises: SystemFault."""
+        """Create a replication slot.
+
+        Return its LSN, and the name of a snapshot that stands while this session does. Raises: SystemFault.
+        """
         command = f'CREATE_REPLICATION_SLOT "{name}" LOGICAL {plugin} EXPORT_SNAPSHOT'  # the only way to have both; it takes no parameters
         found = self.session.pgconn.exec_(command.encode())
         lsn, snapshot = (found.get_value(0, column) if found.ntuples else None for column in (1, 2))

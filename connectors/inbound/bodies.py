@@ -12,7 +12,8 @@ MOST_BYTES = 4 << 20
 
 
 def join_messages(messages: Sequence[Message], media_type: str) -> Iterator[tuple[Sequence[Message], bytes]]:
-    """Yield bodies with their messages. Formats in which two messages need not make one document have a body for each message.
+    """Yield bodies with their messages. Formats in which two messages need not make one document have a body for each
+    message.
 
     `media_type` is that of the messages which do not say another one.
     """
@@ -50,7 +51,10 @@ def _body_of(messages: Sequence[Message]) -> bytes:
 
 
 def wrap_payload(members: Mapping[str, object], payload: bytes) -> bytes:
-    """Return an object of JSON with these members and a payload. A payload that is JSON keeps its digits; any other one is a string."""
+    """Return an object of JSON with these members and a payload.
+
+    A payload that is JSON keeps its digits; any other one is a string.
+    """
     try:
         json.loads(payload)
         text = b" ".join(payload.splitlines())

@@ -116,7 +116,10 @@ class InboundDelivery:
                 self._leave_out(group[0], str(fault))
 
     def _send(self, body: bytes, group: Sequence[Message]) -> None:
-        """Send a body, again while the server is busy. Rows that do not map are left out, unless `on_error` refuses them."""
+        """Send a body, again while the server is busy.
+
+        Rows that do not map are left out, unless `on_error` refuses them.
+        """
         media_type, on_error = group[0].media_type or self._format, None if self._on_error == REFUSE else self._on_error
         accepted = self._repeat(lambda source: self._server.send_body(self._stream, body, media_type, source, on_error), group[-1])
         self._board.count(messages=len(group), late=accepted.late)
@@ -128,7 +131,9 @@ class InboundDelivery:
             self._note_left_out(message, f"row {row}{field}: {first['reason']}{more}", accepted.rejected)
 
     def _leave_out(self, message: Message, reason: str) -> None:
-        """Put a message that the server refuses into the stream's dead-letter feed, or only count it, as `on_error` says."""
+        """Put a message that the server refuses into the stream's dead-letter feed, or only count it, as `on_error`
+        says.
+        """
         if self._on_error == DEAD_LETTER:
             text, why = message.payload.decode(errors="replace"), f"{_name_message(message)}: {reason}"
             self._repeat(lambda source: self._server.send_dead_letter(self._stream, text, why, source), message)

@@ -1,4 +1,6 @@
-"""Reads the rows of one file, each with the offset after it: lines of text, rows of CSV, whole documents, and rows of Parquet."""
+"""Reads the rows of one file, each with the offset after it: lines of text, rows of CSV, whole documents, and rows of
+Parquet.
+"""
 
 import json
 import os
@@ -51,7 +53,10 @@ class FileReader(Protocol):
         """Return the offset of the file's end."""
 
     def read(self, most: int, *, finished: bool) -> Sequence[FileRow]:
-        """Return up to `most` of the next rows. A row that does not end counts only in a file that is `finished`. Raises: SystemFault."""
+        """Return up to `most` of the next rows.
+
+        A row that does not end counts only in a file that is `finished`. Raises: SystemFault.
+        """
 
 
 def open_reader(path: Path, file: BinaryIO, media_type: str, offset: int) -> FileReader:
@@ -109,7 +114,10 @@ class _LineReader:
         return bool(line)
 
     def _read_row(self, finished: bool) -> bytes:
-        """Return the next whole row with its line break; nothing if there is none yet. Raises: SystemFault for one that is too long."""
+        """Return the next whole row with its line break; nothing if there is none yet.
+
+        Raises: SystemFault for one that is too long.
+        """
         row = self._file.readline(MOST_BYTES + 1)
         if self._quoted and row.count(b'"') % 2:
             lines = [row]
@@ -148,7 +156,10 @@ class _DocumentReader:
 
 
 class _ParquetReader:
-    """Reads the rows of a Parquet file as objects of JSON, a batch at a time. Row groups before the offset are not read."""
+    """Reads the rows of a Parquet file as objects of JSON, a batch at a time.
+
+    Row groups before the offset are not read.
+    """
 
     def __init__(self, path: Path, file: BinaryIO, offset: int) -> None:
         import pyarrow as pa

@@ -1,6 +1,7 @@
 """Reads a file, or the files of a directory in order of name, and goes on with what is appended and what comes later.
 
-A position is `NAME@OFFSET#MARK`. The mark is a digest of the file's first bytes, which tells a file that was replaced, as by rotation.
+A position is `NAME@OFFSET#MARK`. The mark is a digest of the file's first bytes, which tells a file that was
+replaced, as by rotation.
 """
 
 import hashlib
@@ -28,7 +29,10 @@ _LISTED_S = 1.0  # a directory is listed again after this time
 
 @dataclass(frozen=True, slots=True)
 class FilePosition:
-    """Says up to where which file was read; the offset of Parquet is a number of rows. `mark` is `SIZE-DIGEST` of the first bytes."""
+    """Says up to where which file was read; the offset of Parquet is a number of rows.
+
+    `mark` is `SIZE-DIGEST` of the first bytes.
+    """
 
     name: str
     offset: int = 0
@@ -148,7 +152,10 @@ class FileSource(Source):
         self._at = position
 
     def _check_present(self, file: BinaryIO, reader: FileReader, position: FilePosition) -> None:
-        """Check that an open file still has its name, and that it is not shorter than what was read of it. Raises: SystemFault, OSError."""
+        """Check that an open file still has its name, and that it is not shorter than what was read of it.
+
+        Raises: SystemFault, OSError.
+        """
         if self._is_removed(position.name):
             return
         path = self._find(position.name)

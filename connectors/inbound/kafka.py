@@ -1,7 +1,7 @@
 """Reads the partitions of a topic of Kafka, each from an offset on.
 
-The consumer is assigned to all partitions, and joins no group: Kafka stores nothing about the connector. Each partition is a part of its own, whose
-position is the offset of the next message.
+The consumer is assigned to all partitions, and joins no group: Kafka stores nothing about the connector. Each
+partition is a part of its own, whose position is the offset of the next message.
 """
 
 import time
@@ -110,7 +110,9 @@ class KafkaSource(Source):
 
 
 def _wrap(message: "confluent_kafka.Message", payload: bytes) -> bytes:
-    """Return an object of JSON with a message's key as a string, the time that Kafka has for it in milliseconds, and its payload."""
+    """Return an object of JSON with a message's key as a string, the time that Kafka has for it in milliseconds, and
+    its payload.
+    """
     key, (_, timestamp) = message.key(), message.timestamp()
     members = {"key": key.decode(errors="replace") if isinstance(key, bytes) else key, "timestamp": timestamp}
     return wrap_payload(members, payload)

@@ -1,4 +1,5 @@
-"""Follows a Linked Data Event Stream over HTTP, from its root along a chain of pages; the last page is asked again for new members.
+"""Follows a Linked Data Event Stream over HTTP, from its root along a chain of pages; the last page is asked again
+for new members.
 
 A position is `PAGE MEMBER`: the address of a page, and the name of the last member that was read of it.
 """
@@ -142,7 +143,10 @@ def _find_max_age(headers: Mapping[str, str]) -> float:
 
 
 def _read_body(answer: "httpx.Response", address: str) -> bytes:
-    """Return the body of an answer, unpacked piece by piece. Raises: SystemFault for one that is too large, or is packed in another way than gzip."""
+    """Return the body of an answer, unpacked piece by piece.
+
+    Raises: SystemFault for one that is too large, or is packed in another way than gzip.
+    """
     encoding = answer.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in ("identity", "gzip"):
         raise SystemFault(f"{address} answers with the Content-Encoding {encoding!r}, although only gzip was asked for")

@@ -1,4 +1,5 @@
-"""Reads one page of a Linked Data Event Stream: its members with their triples and times, and the page that it leads to.
+"""Reads one page of a Linked Data Event Stream: its members with their triples and times, and the page that it leads
+to.
 
 Source: https://w3id.org/ldes/specification and https://w3id.org/tree/specification.
 """
@@ -31,7 +32,9 @@ class PageMember:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Holds what a page says: the property that times members, the members in order of time, and the address of the page after it."""
+    """Holds what a page says: the property that times members, the members in order of time, and the address of the
+    page after it.
+    """
 
     timestamp: str | None
     members: tuple[PageMember, ...]
@@ -39,7 +42,10 @@ class EventPage:
 
 
 def parse_page(text: bytes, media_type: str, address: str, timestamp: str | None) -> EventPage:
-    """Parse a page, whose members have their time by `timestamp` where the page names no other property. Raises: SystemFault."""
+    """Parse a page, whose members have their time by `timestamp` where the page names no other property.
+
+    Raises: SystemFault.
+    """
     import pyoxigraph as ox
 
     form = ox.RdfFormat.from_media_type(media_type)
@@ -83,14 +89,20 @@ class _Statements:
         return (quad.object for quad in self._by_subject.get(subject, ()) if quad.predicate.value == predicate and hasattr(quad.object, "value"))
 
     def find_path(self) -> str | None:
-        """Return the property by which members have their time, if the page names one. Paths of several steps are not followed."""
+        """Return the property by which members have their time, if the page names one.
+
+        Paths of several steps are not followed.
+        """
         import pyoxigraph as ox
 
         found = (path for subject in self._by_subject for path in self._values(subject, f"{_LDES}timestampPath"))
         return next((path.value for path in found if isinstance(path, ox.NamedNode)), None)
 
     def find_following(self, address: str) -> str | None:
-        """Return the page that this one leads to. Relations to what is earlier are left out. Raises: SystemFault for several pages."""
+        """Return the page that this one leads to.
+
+        Relations to what is earlier are left out. Raises: SystemFault for several pages.
+        """
         found = set()
         for subject in list(self._by_subject):
             for relation in self._values(subject, f"{_TREE}relation"):
@@ -111,7 +123,9 @@ class _Statements:
         return {} if at is None else {_GENERATED: at}
 
     def _describe(self, name: Any) -> Iterator[Any]:
-        """Yield the statements of a member: those of its graph and, of the default graph, those about it and its blank nodes."""
+        """Yield the statements of a member: those of its graph and, of the default graph, those about it and its
+        blank nodes.
+        """
         import pyoxigraph as ox
 
         yield from self._by_graph.get(name, ())
@@ -124,7 +138,10 @@ class _Statements:
                     waiting.append(quad.object)
 
     def write_member(self, name: Any, times: Mapping[str, str]) -> bytes:
-        """Return a member as N-Quads. If it has a graph of its own, that is the member, and else what the page says about it."""
+        """Return a member as N-Quads.
+
+        If it has a graph of its own, that is the member, and else what the page says about it.
+        """
         import pyoxigraph as ox
 
         found = [ox.Quad(quad.subject, quad.predicate, quad.object, name) for quad in self._by_graph.get(name) or self._describe(name)]

@@ -1,7 +1,7 @@
 """Reads topics of an MQTT broker, in a session that outlasts the connection.
 
-MQTT has no positions. The broker remembers what was not confirmed, and a message is confirmed once the server's log holds it. So each message
-comes at least once, and in the order of the broker. After a crash some come again.
+MQTT has no positions. The broker remembers what was not confirmed, and a message is confirmed once the server's log
+holds it. So each message comes at least once, and in the order of the broker. After a crash some come again.
 """
 
 from collections import deque

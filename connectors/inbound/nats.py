@@ -1,7 +1,8 @@
 """Reads a JetStream stream of NATS from a sequence on.
 
-An ephemeral pull consumer without acknowledgements is created at the sequence: the broker stores nothing about the connector. Positions are
-the stream's sequence numbers. A message that is lost on the way shows as a gap in the consumer's own sequence, and the source is opened again.
+An ephemeral pull consumer without acknowledgements is created at the sequence: the broker stores nothing about the
+connector. Positions are the stream's sequence numbers. A message that is lost on the way shows as a gap in the
+consumer's own sequence, and the source is opened again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,7 +73,10 @@ class JetStreamSource(Source):
         return found
 
     async def _check_consumer(self) -> None:
-        """Check that the consumer still exists, and that nothing it delivered since the last check is missing. Raises: SystemFault."""
+        """Check that the consumer still exists, and that nothing it delivered since the last check is missing.
+
+        Raises: SystemFault.
+        """
         self._connection.check()
         info = await self._subscription.consumer_info()
         before, self._delivered, self._lag = self._delivered, info.delivered.consumer_seq, info.num_pending or 0

@@ -14,9 +14,9 @@ BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)
 class Message:
     """Represents a message with the position after it. Whoever resumes there is given the next message first.
 
-    `media_type` is its own format, where that is not the connector's. A body of messages begins with their `head`, such as the header of CSV.
-    `part` names the part of the system that the position belongs to, where each part has positions of its own. `origin` says where the message
-    came from, such as its topic, for whoever must mend it.
+    `media_type` is its own format, where that is not the connector's. A body of messages begins with their `head`,
+    such as the header of CSV. `part` names the part of the system that the position belongs to, where each part has
+    positions of its own. `origin` says where the message came from, such as its topic, for whoever must mend it.
     """
 
     payload: bytes
@@ -42,7 +42,10 @@ class Source(Protocol):
     """Says whether parts of the system, such as partitions, have positions of their own."""
 
     def seek(self, position: str | None) -> None:
-        """Connect, and resume after a position; None: from the first message. Each class has its own `seek` or its own `seek_parts`."""
+        """Connect, and resume after a position; None: from the first message.
+
+        Each class has its own `seek` or its own `seek_parts`.
+        """
         self.seek_parts({} if position is None else {"": position})
 
     def seek_parts(self, positions: Mapping[str, str]) -> None:
@@ -50,10 +53,15 @@ class Source(Protocol):
         self.seek(positions.get(""))
 
     def read(self, most: int, wait_s: float) -> Sequence[Message]:
-        """Return up to `most` of the next messages; wait for a first one for about `wait_s`. The log holds those that were returned before."""
+        """Return up to `most` of the next messages; wait for a first one for about `wait_s`.
+
+        The log holds those that were returned before.
+        """
 
     def confirm(self, position: str) -> None:
-        """Tell the system that the log holds all messages up to a position; nothing, where the system stores no position."""
+        """Tell the system that the log holds all messages up to a position; nothing, where the system stores no
+        position.
+        """
         return
 
     def get_lag(self) -> int | None:

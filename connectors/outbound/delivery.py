@@ -111,7 +111,10 @@ def _number_solutions(page: SolutionPage, cursor: Cursor | None) -> list[Solutio
 
 
 def _number_changes(page: SolutionPage, cursor: Cursor | None) -> list[SolutionMessage]:
-    """Return the changes of a page, each of one solution, with their cursors. Those of one entry of the log stay together if the page has them all."""
+    """Return the changes of a page, each of one solution, with their cursors.
+
+    Those of one entry of the log stay together if the page has them all.
+    """
     whole = next((count for count in range(len(page.documents), 0, -1) if not page.documents[count - 1].get("more")), len(page.documents))
     written = _count_written(page, cursor)
     found = list[SolutionMessage]()

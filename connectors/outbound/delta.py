@@ -1,7 +1,8 @@
 """Appends solutions to a Delta table: the rows and how far they go are one commit of the table.
 
-The commit has transaction identifiers, which are numbers by name: the registration, the two parts of the last solution's id, and the count.
-Of two writers of one name, the second one's commit fails, since it was not begun from the first one's.
+The commit has transaction identifiers, which are numbers by name: the registration, the two parts of the last
+solution's id, and the count. Of two writers of one name, the second one's commit fails, since it was not begun from
+the first one's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

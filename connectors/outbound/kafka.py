@@ -1,7 +1,8 @@
 """Writes solutions to a topic of Kafka: the solutions and the cursor in one transaction.
 
-The cursor is the last message of a compacted topic with the connector's key, which is its transactional id. A producer that begins ends
-whatever an earlier one with this id left, so no transaction can come behind the cursor that is read then.
+The cursor is the last message of a compacted topic with the connector's key, which is its transactional id. A
+producer that begins ends whatever an earlier one with this id left, so no transaction can come behind the cursor that
+is read then.
 """
 
 import time
@@ -65,7 +66,10 @@ class KafkaSink(Sink):
         return None
 
     def _find_last(self, consumer: "Consumer", start: int, end: int) -> bytes | None:
-        """Return the last value with the connector's key between two offsets; None if there is none. Raises: SystemFault."""
+        """Return the last value with the connector's key between two offsets; None if there is none.
+
+        Raises: SystemFault.
+        """
         from confluent_kafka import TopicPartition
 
         with self._connection.faults(consumer):

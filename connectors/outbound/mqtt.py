@@ -1,7 +1,7 @@
 """Publishes solutions to a topic of an MQTT broker with QoS 1.
 
-The cursor is a retained message of a topic beside it, published once the broker has the solutions. So each solution comes at least once, and in
-order: after a crash, those since the last cursor come again, with the same ids.
+The cursor is a retained message of a topic beside it, published once the broker has the solutions. So each solution
+comes at least once, and in order: after a crash, those since the last cursor come again, with the same ids.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,10 @@ class MqttSink(Sink):
         self._connection = MqttConnection(connector, credentials)
 
     def fetch_cursor(self) -> Cursor | None:
-        """Connect, and read the retained cursor. The broker delivers it before a marker that is published after the subscription."""
+        """Connect, and read the retained cursor.
+
+        The broker delivers it before a marker that is published after the subscription.
+        """
         come = SimpleQueue[Any]()
         self._connection.connect(come.put)
         self._connection.subscribe(self._cursors)

@@ -1,7 +1,8 @@
 """Publishes solutions to a subject that a JetStream stream stores.
 
-The last message of the subject is the cursor: a header tells which solution it is. `Nats-Msg-Id` is the solution's key, and each message is
-published after the subject's last one alone, so that neither a repeat nor a second connector brings a solution twice.
+The last message of the subject is the cursor: a header tells which solution it is. `Nats-Msg-Id` is the solution's
+key, and each message is published only after the subject's last one. So neither a repeat nor a second connector sends
+a solution twice.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,7 @@
 """Writes solutions to a table of PostgreSQL: rows and cursor in one transaction.
 
-The cursor is a row of the table `epsparql_cursors`, which the transaction locks, so that of two connectors of one name only one goes on.
+The cursor is a row of the table `epsparql_cursors`, which the transaction locks, so that of two connectors of one
+name only one goes on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,10 @@ _TYPES = {"query": "text", "id": "text", "start": "timestamptz", "end": "timesta
 
 
 class PostgresqlSink(Sink):
-    """Writes to one table, which is created if there is none. Solutions of a revised query that stand no more are deleted."""
+    """Writes to one table, which is created if there is none.
+
+    Solutions of a revised query that stand no more are deleted.
+    """
 
     takes_changes = True
 

@@ -52,7 +52,10 @@ class RepeatFilter:
             self._save(cursor.registered, cursor.id)
 
     def follow_registration(self, registered: int, text: str, read_variables: Callable[[], tuple[str, ...]]) -> None:
-        """Follow a registration, with this text of its query. Keys of another registration suppress nothing. Raises: SystemFault."""
+        """Follow a registration, with this text of its query.
+
+        Keys of another registration suppress nothing. Raises: SystemFault.
+        """
         if text != self._text:
             try:
                 check_variables(self._once_per, read_variables())

@@ -9,7 +9,9 @@ from epsparql.client import segment
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Says how far a sink is: the registration of the query, the id of the last solution of it, and how many there were up to it."""
+    """Says how far a sink is: the registration of the query, the id of the last solution of it, and how many there
+    were up to it.
+    """
 
     registered: int
     id: str
@@ -27,7 +29,8 @@ def parse_cursor(text: str) -> Cursor:
 
 @dataclass(frozen=True, slots=True)
 class SolutionMessage:
-    """Represents a solution to write: `document` is what the server wrote as `text`. `cursor` is that of the sink after it.
+    """Represents a solution to write: `document` is what the server wrote as `text`. `cursor` is that of the sink
+    after it.
 
     A solution that is `withdrawn` stands no more.
     """
@@ -44,7 +47,8 @@ class SolutionMessage:
 
 
 class Sink(Protocol):
-    """Writes solutions to a system, which also stores how far it is. Every method raises SystemFault where the system does not answer.
+    """Writes solutions to a system, which also stores how far it is. Every method raises SystemFault where the system
+    does not answer.
 
     Only a sink that `takes_changes` is given solutions that are withdrawn.
     """

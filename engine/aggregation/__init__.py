@@ -1,4 +1,6 @@
-"""Collectors are operators that decide over all rows of an instant: groups, solution modifiers, ASK (semantics.md section 7)."""
+"""Collectors are operators that decide over all rows of an instant: groups, solution modifiers, ASK (semantics.md
+section 7).
+"""
 
 from engine.aggregation.ask import VERDICT, AskCollector
 from engine.aggregation.group_by import GroupCollector

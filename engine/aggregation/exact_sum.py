@@ -1,4 +1,6 @@
-"""SUM and AVG give the exact sum of numbers or of day-time durations, whatever their order; a sum of floats and doubles is rounded once."""
+"""SUM and AVG give the exact sum of numbers or of day-time durations, whatever their order; a sum of floats and
+doubles is rounded once.
+"""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -78,7 +80,10 @@ class Sum:
         return worth.terms.intern(str(term_of(found)))
 
     def total(self) -> Number | Duration:
-        """Return the sum. Raises: ExpressionError for an exact one of too many digits, and for numbers beside durations."""
+        """Return the sum.
+
+        Raises: ExpressionError for an exact one of too many digits, and for numbers beside durations.
+        """
         if self.durations:
             if self.durations < self.n:
                 raise ExpressionError

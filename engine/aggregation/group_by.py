@@ -25,9 +25,11 @@ Key = tuple[int, ...]
 
 
 class GroupCollector:
-    """Reports each group that gains a solution, at that instant; with a STEP, each group with a solution in the window, at each step.
+    """Reports each group that gains a solution, at that instant; with a STEP, each group with a solution in the
+    window, at each step.
 
-    The one group without keys reports when it comes into being, which a wake says. A timeless solution stands where it is given.
+    The one group without keys reports when it comes into being, which a wake says. A timeless solution stands where
+    it is given.
     """
 
     def __init__(
@@ -42,8 +44,8 @@ class GroupCollector:
     ) -> None:
         """Make the collector; `graph` is the key that tells graphs apart inside GRAPH.
 
-        If `graph` is the only key, each graph has one implicit group. `visible` are the columns that the group's own SELECT sees; without it, all
-        that are named so.
+        If `graph` is the only key, each graph has one implicit group. `visible` are the columns that the group's own
+        SELECT sees; without it, all that are named so.
         """
         self._visible = tuple(v for v in reads if restore_name(v) is not None) if visible is None else visible
         self.reads = reads

@@ -32,7 +32,9 @@ def fits(held: Sequence[Aggregate]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """Holds what the moments of a feed bring, in columns: the key of each, and the term that each set function takes (0 for none)."""
+    """Holds what the moments of a feed bring, in columns: the key of each, and the term that each set function takes
+    (0 for none).
+    """
 
     moments: Ints  # n x MOMENT_WIDTH
     keys: Ints
@@ -45,7 +47,8 @@ class Taken:
 def read_moments(moments: Moments, keys: Sequence[int | None], arguments: Sequence[Argument | None], terms: TermTable) -> Taken:
     """Return what moments bring.
 
-    `keys` are the columns of the key, None where it is unbound. `arguments` are what each set function takes, None for COUNT(*).
+    `keys` are the columns of the key, None where it is unbound. `arguments` are what each set function takes, None
+    for COUNT(*).
     """
     solutions = np.flatnonzero(moments.side == c.LEFT)
     rows, now = moments.rows.where(solutions), moments.now[solutions]
@@ -76,9 +79,11 @@ class NativeGroups:
 
     # ------------------------------------------------------------ what comes
     def values(self, taken: Taken, terms: TermTable) -> tuple[Ints, bool] | None:
-        """Return the columns of values (n x VALUE_WIDTH a set function), and whether the order of an instant's solutions matters.
+        """Return the columns of values (n x VALUE_WIDTH a set function), and whether the order of an instant's
+        solutions matters.
 
-        It does to equal values of an extreme that are different terms, and to what the first or the last value is. None if something has no native value: nothing has changed then.
+        It does to equal values of an extreme that are different terms, and to what the first or the last value is.
+        None if something has no native value: nothing has changed then.
         """
         values, tied = np.zeros((len(taken.moments), g.VALUE_WIDTH * len(self.held)), np.int64), False
         known: dict[int, tuple[Ints, Ints, Plain]] = {}

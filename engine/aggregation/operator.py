@@ -28,23 +28,28 @@ class Collector(Protocol):
     def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
         """Take in all rows of the instant `now` (µs), no two equal, and return what is certain by it.
 
-        `wakes` are the moments at which an implicit group comes into being, in the columns of `rows`. `horizon` is the last instant of the streams
-        once they have finished: what comes after it schedules nothing.
+        `wakes` are the moments at which an implicit group comes into being, in the columns of `rows`. `horizon` is
+        the last instant of the streams once they have finished: what comes after it schedules nothing.
         """
         ...
 
     def due(self) -> int:
-        """Return the next instant after the last `now` at which the collector must be called though no row comes; c.FOREVER if none, AT_LAST if that is the end."""
+        """Return the next instant after the last `now` at which the collector must be called though no row comes;
+        c.FOREVER if none, AT_LAST if that is the end.
+        """
         ...
 
     def size(self) -> int:
-        """Return the bytes of its state as they count for the query's quota, found without going through all that it keeps."""
+        """Return the bytes of its state as they count for the query's quota, found without going through all that it
+        keeps.
+        """
         ...
 
     def state(self) -> object:
         """Return what `restore` takes, fit for JSON.
 
-        The numbers of all terms that are needed later stand in it as integers. Other numbers that are remembered are good for one `terms.generation`.
+        The numbers of all terms that are needed later stand in it as integers. Other numbers that are remembered are
+        good for one `terms.generation`.
         """
         ...
 

@@ -1,4 +1,6 @@
-"""ORDER BY, DISTINCT, OFFSET, LIMIT and the order of ONCE PER apply within an instant or through the whole stream (SPARQL 1.1, 18.2.5)."""
+"""ORDER BY, DISTINCT, OFFSET, LIMIT and the order of ONCE PER apply within an instant or through the whole stream
+(SPARQL 1.1, 18.2.5).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +24,9 @@ from epsparql.terms import Variable
 class Projection:
     """Says which of the variables in `reads` a SELECT shows, and by which its solutions stay apart.
 
-    Without DISTINCT, they stay apart by all that they bind. With it, by what they bind of the projection, and by `graph` if that is not in it.
-    `graph` is the column that tells graphs apart inside GRAPH, which are counted apart. `rank`, if there is one, is written last.
+    Without DISTINCT, they stay apart by all that they bind. With it, by what they bind of the projection, and by
+    `graph` if that is not in it. `graph` is the column that tells graphs apart inside GRAPH, which are counted apart.
+    `rank`, if there is one, is written last.
     """
 
     reads: tuple[Variable, ...]
@@ -47,7 +50,9 @@ class SolutionOrder:
         self._arguments = [Argument(key.expression, self._reads, naming, f"ORDER BY {k}") for k, key in enumerate(keys)]
 
     def find_order(self, rows: RowBatch, now: int, terms: TermTable) -> Ints:
-        """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as if it stood at `now`."""
+        """Return the rows' order: ORDER BY, then start, then terms of the projected variables; a timeless solution as
+        if it stood at `now`.
+        """
         order: list[int] = self._by_terms(rows.placed(now), rows.start == c.BIG, terms).tolist()
         # sorting is stable, so the least comparator goes first
         for key, argument in zip(reversed(self._keys), reversed(self._arguments), strict=True):
@@ -69,7 +74,10 @@ class SolutionOrder:
 
 
 class OnceCollector:
-    """Puts the solutions that come to a ONCE PER together in the order of emission. The kernel keeps its state, and decides which of them pass."""
+    """Puts the solutions that come to a ONCE PER together in the order of emission.
+
+    The kernel keeps its state, and decides which of them pass.
+    """
 
     done = False
 

@@ -42,7 +42,9 @@ class RowBatch:
         return RowBatch(np.where(timeless, now, self.start), np.where(timeless, now, self.end), self.cells)
 
     def standing(self, now: int) -> "RowBatch":
-        """Return the rows without the timeless solutions that equal one at [now, now]: where they stand, the two are one."""
+        """Return the rows without the timeless solutions that equal one at [now, now]: where they stand, the two are
+        one.
+        """
         if not self.timeless:
             return self
         timeless = self.start == c.BIG
@@ -53,7 +55,9 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Holds what comes to a collector over several instants, in their order: solutions (c.LEFT), wakes (c.BLOCKER), and that it is due (c.RIGHT)."""
+    """Holds what comes to a collector over several instants, in their order: solutions (c.LEFT), wakes (c.BLOCKER),
+    and that it is due (c.RIGHT).
+    """
 
     now: Ints
     entry: Ints
@@ -92,7 +96,10 @@ class Moments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """Holds how time passed while a feed was taken in: the latest end so far, rising, and the entry of each column. No end is of a last instant."""
+    """Holds how time passed while a feed was taken in: the latest end so far, rising, and the entry of each column.
+
+    No end is of a last instant.
+    """
 
     end: Ints
     entry: Ints
@@ -134,7 +141,8 @@ def together(parts: Sequence[Reports], width: int) -> Reports:
 
 
 def in_order(rows: RowBatch, reads: Sequence[Variable], terms: TermTable, first: Sequence[Variable] = ()) -> Ints:
-    """Return the order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable name, unbound first.
+    """Return the order of solutions that nothing else orders: end, start, then terms in N-Triples text by variable
+    name, unbound first.
 
     Variables of `first` come before the others, and visible ones before hidden ones. No row may be timeless.
     """
@@ -147,7 +155,9 @@ def in_order(rows: RowBatch, reads: Sequence[Variable], terms: TermTable, first:
 
 
 def order_moments(moments: Moments, reads: Sequence[Variable], visible: Sequence[Variable], terms: TermTable) -> Ints:
-    """Return the order of moments, which stand in that of instants, in which the solutions inside an instant are in theirs (`in_order`)."""
+    """Return the order of moments, which stand in that of instants, in which the solutions inside an instant are in
+    theirs (`in_order`).
+    """
     order = np.arange(len(moments))
     same = np.diff(moments.now) == 0
     several = np.flatnonzero((np.append(same, False) | np.insert(same, 0, False)) & (moments.side == c.LEFT))

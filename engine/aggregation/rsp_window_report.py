@@ -1,4 +1,6 @@
-"""RSP-QL windows report at each step: the query is solved over what they hold, as plain SPARQL at one instant (semantics.md section 7)."""
+"""RSP-QL windows report at each step: the query is solved over what they hold, as plain SPARQL at one instant
+(semantics.md section 7).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -15,13 +17,17 @@ from epsparql import algebra as a
 from epsparql.terms import Variable
 
 Solve = Callable[[a.Select, Mapping[str, Ints], int], Ints]
-"""Solves a query over contents (n x s, p, o, g, by window) at an instant: each row is a solution's rank and then its projection."""
+"""Solves a query over contents (n x s, p, o, g, by window) at an instant: each row is a solution's rank and then its
+projection.
+"""
 
 
 class ReportCollector:
-    """Keeps what the windows hold and reports at each multiple of a step: all solutions, the new ones or those that are gone.
+    """Keeps what the windows hold and reports at each multiple of a step: all solutions, the new ones or those that
+    are gone.
 
-    `cells` are, by window, the columns of subject, predicate, object and graph, one window's bound in a row; `number` tells equal solutions apart.
+    `cells` are, by window, the columns of subject, predicate, object and graph, one window's bound in a row; `number`
+    tells equal solutions apart.
     """
 
     def __init__(

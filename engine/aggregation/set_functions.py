@@ -1,6 +1,8 @@
-"""Set functions over a group's solutions (SPARQL 1.1, 18.5.1) are accumulators that solutions enter and, in windows, leave.
+"""Set functions over a group's solutions (SPARQL 1.1, 18.5.1) are accumulators that solutions enter and, in windows,
+leave.
 
-COUNT, SAMPLE, FIRST, LAST, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX are by the order of ORDER BY.
+COUNT, SAMPLE, FIRST, LAST, MIN and MAX leave out errors; SUM, AVG and GROUP_CONCAT with one are errors. MIN and MAX
+are by the order of ORDER BY.
 """
 
 from collections import deque
@@ -122,7 +124,9 @@ class Count:
 
 
 class Distinct:
-    """Lets the first of equal values through, and takes it out with the last of them, which need not be in the order of coming."""
+    """Lets the first of equal values through, and takes it out with the last of them, which need not be in the order
+    of coming.
+    """
 
     def __init__(self, inner: Accumulator) -> None:
         self.inner = inner

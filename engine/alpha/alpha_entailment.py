@@ -1,8 +1,9 @@
-"""Lists of postings say which wants an occurrence concerns, by the schema and by its object, so that no other wants are tried.
+"""Lists of postings say which wants an occurrence concerns, by the schema and by its object, so that no other wants
+are tried.
 
-A list of postings says which wants are given which triples. There is a list for each predicate whose triples entail something that is wanted, and for each
-predicate and object with more; those that say the same are one list. So a class that is wanted costs each of its subclasses a place in a hash table,
-however many queries want the class.
+A list of postings says which wants are given which triples. There is a list for each predicate whose triples entail
+something that is wanted, and for each predicate and object with more; those that say the same are one list. So a
+class that is wanted costs each of its subclasses a place in a hash table, however many queries want the class.
 """
 
 from collections import Counter
@@ -82,7 +83,9 @@ class Postings:
         return self.entailment.concluding(pattern)
 
     def _pairs(self, pattern: Pattern) -> list[Pair]:
-        """Return predicates and objects of triples that match a pattern, or entail a match with the same object or because of their object."""
+        """Return predicates and objects of triples that match a pattern, or entail a match with the same object or
+        because of their object.
+        """
         predicate, object_ = pattern
         told = self.entailment.told(pattern)
         if object_ is None:
@@ -90,7 +93,9 @@ class Postings:
         return [(predicate, object_), *((p, object_) for p in self.entailment.concluding((predicate, OBJECT))), *told]
 
     def _class_pairs(self, pattern: Pattern) -> list[Pair]:
-        """Return predicates and objects of triples that entail one of a pattern because their objects have superclasses."""
+        """Return predicates and objects of triples that entail one of a pattern because their objects have
+        superclasses.
+        """
         entailment, object_ = self.entailment, pattern[1]
         if not entailment.concludes_by_class(pattern):
             return []
@@ -154,7 +159,9 @@ class Postings:
         return found
 
     def _list_postings(self, conclusion: Conclusion, numbers: "_Numbers", object_: Term | None = None) -> list[Posting]:
-        """Return the postings of a conclusion for the wants that it may match; `object_` is the triple's object, if that is known."""
+        """Return the postings of a conclusion for the wants that it may match; `object_` is the triple's object, if
+        that is known.
+        """
         _, p, o = conclusion.triple
         objects: Iterable[Term | None] = {None, object_ if o == OBJECT else o}
         if o == SUBJECT:

@@ -20,8 +20,8 @@ FEWEST = 16
 class Ranges:
     """Tracks which rows of a table are free.
 
-    `free` has ranges (first, after) in order, none touching another or the end; all rows from `end` on are free too. So the ranges are a function of
-    the rows in use alone.
+    `free` has ranges (first, after) in order, none touching another or the end; all rows from `end` on are free too.
+    So the ranges are a function of the rows in use alone.
     """
 
     end: int = 0

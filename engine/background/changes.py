@@ -1,4 +1,5 @@
-"""Says which entries of the log change the background, and what it is after each: facts, the regime of entailment, and static rules.
+"""Says which entries of the log change the background, and what it is after each: facts, the regime of entailment,
+and static rules.
 
 Every reader of a log goes by this, so all of them have the same background at the same entry.
 """

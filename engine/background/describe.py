@@ -41,7 +41,9 @@ class Descriptions:
         self._others = [_Rows(part, 0) for part in parts[1:]]
 
     def describe_numbers(self, targets: Iterable[int]) -> Ints:
-        """Return all statements about the terms, about the blank nodes these lead to, and about the reifications of all of these."""
+        """Return all statements about the terms, about the blank nodes these lead to, and about the reifications of
+        all of these.
+        """
         pending = list(dict.fromkeys(targets))
         described, found = set(pending), list[Ints]()
         while pending:

@@ -1,7 +1,8 @@
-"""The background's triples are kept as numbers of terms, by predicate, and triple patterns find at their places what matches.
+"""The background's triples are kept as numbers of terms, by predicate, and triple patterns find at their places what
+matches.
 
-What follows from them by RDFS is not kept: the triples of one predicate are put together from those that entail them when a pattern asks for it
-(docs/decisions/0017-knowledge-looked-up.md).
+What follows from them by RDFS is not kept: the triples of one predicate are put together from those that entail them
+when a pattern asks for it (docs/decisions/0017-knowledge-looked-up.md).
 """
 
 from collections import Counter
@@ -57,7 +58,9 @@ class FactIndex:
         """The base is what was given and, under OWL 2 RL, what follows by that; RDFS is applied to the base."""
         self.schema: Schema[Term] = Schema((), _is_property)
         self.overflow: EntailmentLimit | None = None
-        """The overflow says why OWL 2 RL is not applied, though it is the regime; or why static rules are not, though there are some."""
+        """The overflow says why OWL 2 RL is not applied, though it is the regime; or why static rules are not, though
+        there are some.
+        """
         self.rules: tuple[RegisteredRule, ...] = ()
         self._below: FactIndex | None = None  # the same without static rules, where there are any
         self._derivations: Derivations | None = None  # which go on from version to version
@@ -121,7 +124,8 @@ class FactIndex:
         return self._make_version(self.given, regime)
 
     def with_rules(self, rules: Sequence[RegisteredRule], most_work: int = 0) -> "FactIndex":
-        """Return the same background with these static rules and no others. With `most_work`, changes from here on may take no more (`Joins`).
+        """Return the same background with these static rules and no others. With `most_work`, changes from here on
+        may take no more (`Joins`).
 
         Raises: StaticRuleRefused, NegativeRecursion.
         """
@@ -168,7 +172,9 @@ class FactIndex:
         return NOTHING[:, :3] if self._derived is None else self._derived.list_triples(self.terms.intern(str(Iri(graph))))
 
     def count_derived(self) -> dict[int, int]:
-        """Return how many triples static rules derive of the predicates of each rule, in its graph, by the rule's registration."""
+        """Return how many triples static rules derive of the predicates of each rule, in its graph, by the rule's
+        registration.
+        """
         counts = Counter[tuple[int, int]]()
         for key, rows in self._derived.written.items() if self._derived is not None else ():
             assert key.graphs is not None
@@ -261,7 +267,8 @@ class FactIndex:
         return (quad[:3] for quad in self._quads_of(self.base))
 
     def explain_derived(self, triple: tuple[Term, Term, Term]) -> list[tuple[str, list[tuple[Term, Term, Term]], tuple[Term, Term, Term]]] | None:
-        """Return the steps to a triple that static rules derive, premises first: the rule's name ("" for RDFS), the premises and the conclusion.
+        """Return the steps to a triple that static rules derive, premises first: the rule's name ("" for RDFS), the
+        premises and the conclusion.
 
         None if no static rule writes the triple. Raises TooFar.
         """
@@ -308,7 +315,8 @@ class FactIndex:
     def _effective(self) -> Given:
         """Return the triples that the rules are applied to.
 
-        Where the schema speaks of RDFS's own words, they are applied until nothing new follows, and the result is all that holds.
+        Where the schema speaks of RDFS's own words, they are applied until nothing new follows, and the result is all
+        that holds.
         """
         if not is_odd(self.base, self.vocabulary):
             return self.base
@@ -328,7 +336,8 @@ class FactIndex:
         )
 
     def _more(self, key: tuple[int, int | None], there: Ints, before: tuple[object, ...]) -> Ints | None:
-        """Return the rows of a predicate that were made of other sources before, and what follows from what these have more.
+        """Return the rows of a predicate that were made of other sources before, and what follows from what these
+        have more.
 
         That is enough, since each rule has one premise. The result is None if the sources have not only grown.
         """
@@ -343,7 +352,8 @@ class FactIndex:
         return grown(there, without(new, there))
 
     def _reuse_entailed(
-        self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]], Ints | None] | None = None
+        self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]],
+        Ints | None] | None = None
     ) -> Ints:  # fmt: skip
         """Return what was made of the same sources before, be it for an older version.
 
@@ -379,8 +389,8 @@ class FactIndex:
     def matching(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
         """Return s, p, o, g of the triples that match.
 
-        Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0. As long as the matches are the same, so is the
-        array.
+        Under GRAPH a triple counts once for each graph that it lies in, elsewhere once, with graph 0. As long as the
+        matches are the same, so is the array.
         """
         if place.window not in (None, BACKGROUND) or not self.given:
             return NOTHING  # a window holds what came on its stream

@@ -1,6 +1,8 @@
-"""This module reads the numbers of terms out of N-Triples by a compiled scanner (engine/native/source/formats/nquads.c).
+"""This module reads the numbers of terms out of N-Triples by a compiled scanner
+(engine/native/source/formats/nquads.c).
 
-The scanner passes only terms that are canonical as they stand. Each other term is parsed once, and any other text is left to the parser.
+The scanner passes only terms that are canonical as they stand. Each other term is parsed once, and any other text is
+left to the parser.
 """
 
 import os

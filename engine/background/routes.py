@@ -54,8 +54,9 @@ class Triples(Protocol):
 class RouteGraph:
     """Holds the links of one predicate as they are in one version of the background.
 
-    A link is a pair of term numbers in one integer. `forward` has the pairs of source and target, sorted, and `backward`
-    those of target and source. `weights` has a link's weight by its pair in `forward`; None if links have none.
+    A link is a pair of term numbers in one integer. `forward` has the pairs of source and target, sorted, and
+    `backward` those of target and source. `weights` has a link's weight by its pair in `forward`; None if links have
+    none.
     """
 
     forward: Ints
@@ -104,7 +105,9 @@ class RouteGraph:
         return weight - link, steps - 1
 
     def _count_steps(self, source: int, target: int) -> Distances | None:
-        """Return the links from each node to the target, by a search level by level; None if the source does not reach it."""
+        """Return the links from each node to the target, by a search level by level; None if the source does not
+        reach it.
+        """
         steps = np.full(len(self.nodes), -1, np.int64)
         level, last, reached, distance = np.array([target]), self._place(source), 1, 0
         steps[self._place(target)] = 0
@@ -125,7 +128,9 @@ class RouteGraph:
         return int(np.searchsorted(self.nodes, node))
 
     def _sum_weights(self, source: int, target: int) -> Distances | None:
-        """Return the distances of all nodes nearer to the target than the source (Dijkstra); None if the source does not reach it."""
+        """Return the distances of all nodes nearer to the target than the source (Dijkstra); None if the source does
+        not reach it.
+        """
         assert self.weights is not None
         best, settled = {target: (Fraction(0), 0)}, dict[int, Distance]()
         queue = [(Fraction(0), 0, target)]
@@ -183,7 +188,8 @@ Graphs = dict[tuple[int, int | None], _Kept]
 
 
 def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) -> ShortestRoute | None:
-    """Return the shortest route of ep:route's arguments: from, to, the links' predicate and, if given, that of their weights.
+    """Return the shortest route of ep:route's arguments: from, to, the links' predicate and, if given, that of their
+    weights.
 
     The result is None if there is no route, or it is beyond the bound of visited nodes. Raises: ExpressionError for
     arguments that are no nodes or predicates.

@@ -23,9 +23,10 @@ LONGEST_NUMBER = 160
 That is a quotient of 34 digits after as many zeros as a sum of MOST_SCALE places and its count can bring, and its type.
 """
 
-# DIGEST: the byte between parts, the place of start and end among the arguments (NO_ARGUMENT without them), whether an unbound argument is an error, how
-# many digits the name has, and the address and length of what stands before all parts, before the digits and after them; then the number of parts,
-# which follow: an argument, or NO_ARGUMENT for constant text, by its address and length
+# DIGEST: the byte between parts, the place of start and end among the arguments (NO_ARGUMENT without them), whether
+# an unbound argument is an error, how many digits the name has, and the address and length of what stands before all
+# parts, before the digits and after them; then the number of parts, which follow: an argument, or NO_ARGUMENT for
+# constant text, by its address and length
 NO_ARGUMENT = -1
 
 # INSTANT: the place of start and end among the arguments, and which of them is written

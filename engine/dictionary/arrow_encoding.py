@@ -50,7 +50,10 @@ def plain(solutions: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def one_after_another(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is. Their metadata are joined, too."""
+    """Join the solutions of several batches, of which some may be packed, into SOLUTIONS or TIED as the first is.
+
+    Their metadata are joined, too.
+    """
     values = concat_lists([part.column(_VALUES) for part in parts])
     rest = [pa.concat_arrays([part.column(k) for part in parts]) for k in range(parts[0].num_columns) if k != _VALUES]
     schema = schema_of(values, SOLUTIONS if parts[0].num_columns == len(SOLUTIONS) else TIED)

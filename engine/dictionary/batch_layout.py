@@ -8,15 +8,16 @@ TERMS, FIRST_TERM, ROW, SINCE, HEIGHT = 4, 2, 8, 9, 10
 
 # rows: the first columns of what the kernel found
 BEGIN, END, NODE, ENTRY = range(4)
-# queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank, then of the terms by which its
-# solutions are sorted, in order of their variables, as many as are SHOWN. Then come these as they are shown; ALIKE: those tell the order, too. Where a query
-# makes TRIPLES, their parts come instead: a column, -1 for what is never bound, or a constant
+# queries, in order of their names: the columns of a row that each wants stand from FIRST on, first that of the rank,
+# then of the terms by which its solutions are sorted, in order of their variables, as many as are SHOWN. Then come
+# these as they are shown; ALIKE: those tell the order, too. Where a query makes TRIPLES, their parts come instead: a
+# column, -1 for what is never bound, or a constant
 NAME, NAME_SIZE, REGISTERED, SHOWN, FIRST, ALIKE, TRIPLES, QUERY_WIDTH = range(8)
 FIRST_CONSTANT = -2
 """The constants are FIRST_CONSTANT and below, in order."""
 
-# forms: the query of each node; queries; the columns wanted; the text in which names stand; marks, one a query, which are 0 between calls; and the numbers
-# of the constants in triples
+# forms: the query of each node; queries; the columns wanted; the text in which names stand; marks, one a query, which
+# are 0 between calls; and the numbers of the constants in triples
 PLACES, QUERIES, WANTED, NAMES, MARKS, CONSTANTS, N_FORMS = range(7)
 
 MOST_BYTES = 2**31 - 1

@@ -1,8 +1,8 @@
 """ORDER BY, MIN and MAX follow one total order, which extends SPARQL 1.1, 15.1.
 
-The unbound comes first, then blank nodes, IRIs, literals and triple terms. Literals are numbers (NaN least) by exact value, strings without language by code
-points, booleans, dateTimes by instant, day-time durations by length. All other literals come by N-Triples text. Triple terms
-go by subject, then predicate, then object.
+The unbound comes first, then blank nodes, IRIs, literals and triple terms. Literals are numbers (NaN least) by exact
+value, strings without language by code points, booleans, dateTimes by instant, day-time durations by length. All
+other literals come by N-Triples text. Triple terms go by subject, then predicate, then object.
 """
 
 from decimal import Decimal

@@ -1,7 +1,8 @@
-"""The term table maps the N-Triples text of one engine's terms to numbers and back, with what the kernel knows of each term.
+"""The term table maps the N-Triples text of one engine's terms to numbers and back, with what the kernel knows of
+each term.
 
-Texts stand one after the other in an arena of UTF-8; a term that nothing holds any more is freed and its number given to another
-(docs/decisions/0011-terms-in-arrays.md).
+Texts stand one after the other in an arena of UTF-8; a term that nothing holds any more is freed and its number given
+to another (docs/decisions/0011-terms-in-arrays.md).
 """
 
 import secrets
@@ -39,7 +40,8 @@ from engine.native.entries import (
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4
-"""These are the kinds of the kernel's `kinds`, where 0 is no term. IRIs and blank nodes that one message alone describes have theirs below 0.
+"""These are the kinds of the kernel's `kinds`, where 0 is no term. IRIs and blank nodes that one message alone
+describes have theirs below 0.
 
 A STRING is a literal of xsd:string, which has neither language nor another datatype.
 """
@@ -56,10 +58,11 @@ _REMEMBERED, _SHORT = 1 << 12, 1 << 8  # texts, and of how many bytes, that are 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FormTables:
-    """Holds the queries of a network whose solutions are terms or triples, in order of their names, and the texts of the constants in triples.
+    """Holds the queries of a network whose solutions are terms or triples, in order of their names, and the texts of
+    the constants in triples.
 
-    Compiled code finds the arrays (PLACES to CONSTANTS of batch_layout.py) at `address`. The last one has the numbers of the constants, and
-    behind them the generation of terms in which they are these.
+    Compiled code finds the arrays (PLACES to CONSTANTS of batch_layout.py) at `address`. The last one has the numbers
+    of the constants, and behind them the generation of terms in which they are these.
     """
 
     arrays: tuple[NDArray[Any], ...]
@@ -176,7 +179,8 @@ class TermTable:
     def take(self, rows: pa.RecordBatch, wanted: int, since: int) -> Ints:
         """Take in OCCURRENCES, and return a table (HEIGHT x n) of those that are not late.
 
-        The table has the numbers of s, p, o, g, start, end, which row each was, and `since`. Of s, p, o, g the first `wanted` have numbers, the others are 0.
+        The table has the numbers of s, p, o, g, start, end, which row each was, and `since`. Of s, p, o, g the first
+        `wanted` have numbers, the others are 0.
         """
         n = rows.num_rows
         table = np.empty((HEIGHT, n), np.int64)
@@ -233,7 +237,9 @@ class TermTable:
 
     @property
     def cells(self) -> Ints:
-        """Return the cells by number of term, in the columns of `engine.dictionary.layout`, of which LINK is for others."""
+        """Return the cells by number of term, in the columns of `engine.dictionary.layout`, of which LINK is for
+        others.
+        """
         return self._cells
 
     @property
@@ -286,8 +292,8 @@ class TermTable:
     def emitted(self, rows: Ints, forms: FormTables, schema: pa.Schema, *, tied: bool) -> pa.RecordBatch:
         """Return the rows that the kernel found for the queries of `forms` as solutions in order of emission.
 
-        They are SOLUTIONS, or TIED ones, as `schema` says; if there are many terms, the values are packed. A row without a triple is left out where
-        its query makes triples. Raises: OverflowError, MemoryError.
+        They are SOLUTIONS, or TIED ones, as `schema` says; if there are many terms, the values are packed. A row
+        without a triple is left out where its query makes triples. Raises: OverflowError, MemoryError.
         """
         if forms.constants and (numbers := forms.arrays[CONSTANTS])[-1] != self.generation:
             numbers[:-1], numbers[-1] = [self.intern(text) for text in forms.constants], self.generation
@@ -388,7 +394,8 @@ class TermTable:
 
     # ------------------------------------------------------------ snapshots
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that `restored` takes: the texts in order of number, where each ends, and what says when the next search is due.
+        """Return the arrays that `restored` takes: the texts in order of number, where each ends, and what says when
+        the next search is due.
 
         A number that is free has an empty text.
         """
@@ -400,7 +407,10 @@ class TermTable:
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> "TermTable":
-        """Return a table with the same numbers. Arrays of earlier versions do not say when a search is due: it is due at once if there are many."""
+        """Return a table with the same numbers.
+
+        Arrays of earlier versions do not say when a search is due: it is due at once if there are many.
+        """
         table, ends = cls(), arrays["ends"]
         if "searched" in arrays:
             terms, size, looked_at = arrays["searched"].tolist()

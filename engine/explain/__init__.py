@@ -1,4 +1,6 @@
-"""This package shows a query's plan to people: operators with keys, windows and filters, what is stored and for how long, and what the host is asked."""
+"""This package shows a query's plan to people: operators with keys, windows and filters, what is stored and for how
+long, and what the host is asked.
+"""
 
 from engine.explain.live_counts import match_counts
 from engine.explain.model import Declared, Explanation, explain, reads_over

@@ -16,7 +16,9 @@ from epsparql.trees import walk_nodes
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Describes a node of the algebra: `detail` is what it holds beside the patterns below it, whose places in the outline are `inputs`."""
+    """Describes a node of the algebra: `detail` is what it holds beside the patterns below it, whose places in the
+    outline are `inputs`.
+    """
 
     node: str
     detail: str
@@ -25,7 +27,9 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Outliner:
-    """Puts the nodes of `whole` into words; `texts` writes its expressions, aggregates in the place of their hidden variables."""
+    """Puts the nodes of `whole` into words; `texts` writes its expressions, aggregates in the place of their hidden
+    variables.
+    """
 
     whole: a.Query
     texts: Expressions
@@ -43,7 +47,10 @@ class Outliner:
         return cls(query, Expressions(plain.terms, hidden | named, plain.group))
 
     def outline_query(self, query: a.Query) -> tuple[Item, ...]:
-        """Outline the query and its patterns, each pattern before those that it is made of. Patterns of EXISTS come last among these."""
+        """Outline the query and its patterns, each pattern before those that it is made of.
+
+        Patterns of EXISTS come last among these.
+        """
         items = [Item(type(query).__name__, self.head(query), ())]
         pending: list[tuple[int, a.Pattern | a.Construct]] = [(0, query.pattern)]
         if isinstance(query, a.Select):

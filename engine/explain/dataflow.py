@@ -52,7 +52,9 @@ class Feeds:
         return [known for _, below in self.into[source] for known in self._behind(below)]
 
     def _alive(self) -> set[int]:
-        """Return the sources that rows can come from as long as the background is empty; a join needs both of its sides."""
+        """Return the sources that rows can come from as long as the background is empty; a join needs both of its
+        sides.
+        """
         found = {s for s in self.into if s >= len(self.nodes) or self.nodes[s].kind in (c.COLLECT, c.EXISTS, c.NOTEXISTS)}
         readers: dict[int, list[tuple[int, int]]] = {source: [] for source in self.into}
         for target, feeds in self.into.items():

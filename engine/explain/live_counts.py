@@ -10,9 +10,11 @@ from engine.runtime.introspection import SIDES, OperatorState, Side
 
 @dataclass(frozen=True, slots=True)
 class StepRows:
-    """Tells what came into a step by its sides, and what went out; `given` is None for the last step, whose rows are the query's solutions.
+    """Tells what came into a step by its sides, and what went out; `given` is None for the last step, whose rows are
+    the query's solutions.
 
-    `refused` rows did not pass the step's filters, which had no value for `failed` of them: datatypes do not fit, or a variable is unbound.
+    `refused` rows did not pass the step's filters, which had no value for `failed` of them: datatypes do not fit, or
+    a variable is unbound.
     """
 
     sides: tuple[Side, ...] = ()
@@ -25,7 +27,8 @@ class StepRows:
 def match_counts(steps: Sequence[OperatorStep], operators: Sequence[OperatorState]) -> tuple[StepRows | None, ...]:
     """Return the rows of each step, None where they are not known.
 
-    Each operator belongs to the next step of its kind with its keys. A scan gave what came in at the side that it alone feeds.
+    Each operator belongs to the next step of its kind with its keys. A scan gave what came in at the side that it
+    alone feeds.
     """
     found: list[StepRows | None] = [None] * len(steps)
     for each in operators:

@@ -1,4 +1,6 @@
-"""This module explains a query: its algebra, its plan, its partition key, and the parts of its state that nothing bounds."""
+"""This module explains a query: its algebra, its plan, its partition key, and the parts of its state that nothing
+bounds.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +33,8 @@ _OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Holds the canonical text, the algebra, the plan (outermost first), the partition key (None: none) with the reason, what is kept for ever, and the reach.
+    """Holds the canonical text, the algebra, the plan (outermost first), the partition key (None: none) with the
+    reason, what is kept for ever, and the reach.
 
     The reach is that of the query alone, without the rules that write its streams.
     """
@@ -62,10 +65,11 @@ def explain(
     query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
     reads: Sequence[Read] = (), declared: Declared = Declared(),
 ) -> Explanation:  # fmt: skip
-    """Return the plan of a query as it would be registered over an empty background where triples occur at these rates. Raises Refusal.
+    """Return the plan of a query as it would be registered over an empty background where triples occur at these
+    rates. Raises Refusal.
 
-    The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the background that there is, and `declared`
-    is what its streams declare.
+    The plan does without some of SIMPLIFICATIONS and CHOICES (`without`). `reads` is what the query reads of the
+    background that there is, and `declared` is what its streams declare.
     """
     if isinstance(query, a.BackgroundRule):
         return _explain_rule(query, default_graph)
@@ -134,7 +138,10 @@ def shape_of(fragment: Fragment, rates: Rates) -> str:
         case Linear.FROM_END:
             return "the chain of SEQs is joined from its end, because its last operands are rarer than its first"
         case (left, right):
-            return f"the chain of SEQs is joined as {_braced(left)} SEQ {_braced(right)}, because that promises less than half as much work as it is written"
+            return (
+                f"the chain of SEQs is joined as {_braced(left)} SEQ {_braced(right)}, because that promises less than half as much "
+                f"work as it is written"
+            )
 
 
 def _braced(tree: Tree) -> str:

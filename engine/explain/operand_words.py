@@ -16,7 +16,8 @@ _DEPTHS = {"{": 1, "}": -1}
 def name_operands(parsed: ParsedQuery, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:
     """Return the words of each operand that a plan of the query joins, in order.
 
-    Where the text has none, or rewriting joined the operands otherwise, an operand is written as the outline of the algebra writes it.
+    Where the text has none, or rewriting joined the operands otherwise, an operand is written as the outline of the
+    algebra writes it.
     """
     if isinstance(parsed.query, a.BackgroundRule) or (isinstance(parsed.query, a.Select) and parsed.query.program):
         return ()

@@ -28,7 +28,10 @@ from epsparql.trees import walk_nodes
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Describes a filter at a step; `by` is `kernel` or `host`. If `pushed_down`, it stands below an operator that the query has inside it."""
+    """Describes a filter at a step; `by` is `kernel` or `host`.
+
+    If `pushed_down`, it stands below an operator that the query has inside it.
+    """
 
     condition: str
     by: str
@@ -81,7 +84,10 @@ COUNTED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads steps from a fragment. Sources of rows are its nodes and, numbered behind them, its scans and the places where timeless rows begin."""
+    """Reads steps from a fragment.
+
+    Sources of rows are its nodes and, numbered behind them, its scans and the places where timeless rows begin.
+    """
 
     fragment: Fragment
     query: Item
@@ -98,7 +104,10 @@ class Reader:
 
     # ------------------------------------------------------------ the whole
     def steps(self) -> tuple[OperatorStep, ...]:
-        """Return all steps that lead to the node OUT, which comes first. Each step comes before what feeds it, except in cycles."""
+        """Return all steps that lead to the node OUT, which comes first.
+
+        Each step comes before what feeds it, except in cycles.
+        """
         whole = Feeds.from_fragment(self.fragment, self.rows)
         feeds = whole.without_dead_sources()
         depths = self._depths(feeds)

@@ -64,7 +64,9 @@ def _write_reach(reach: Reach) -> str:
 
 
 def phrases(step: OperatorStep, rows: StepRows | None = None) -> list[str]:
-    """Return the phrases that describe a step: its operator and detail, keys, window, filters, what it keeps, and the rows that it has had."""
+    """Return the phrases that describe a step: its operator and detail, keys, window, filters, what it keeps, and the
+    rows that it has had.
+    """
     found = [f"{step.operator} {step.detail}".rstrip()]
     if step.on:
         found.append(f"on {' '.join(step.on)}")
@@ -123,10 +125,11 @@ def _two_sided(step: OperatorStep) -> bool:
 
 
 def tree(lines: Sequence[str], below: Sequence[Sequence[int]]) -> Iterator[str]:
-    """Draw the nodes as a tree from the first one. A node that feeds several has a number, and stands under the first of them alone.
+    """Draw the nodes as a tree from the first one. A node that feeds several has a number, and stands under the first
+    of them alone.
 
-    A node that is `DEEPEST` levels down has a number too, and follows with all that is below it. A tree that went on to the right would have a size
-    of the square of its depth.
+    A node that is `DEEPEST` levels down has a number too, and follows with all that is below it. A tree that went on
+    to the right would have a size of the square of its depth.
     """
     feeds = Counter(each for parts in below for each in parts)
     numbers = {node: number for number, node in enumerate((node for node, count in sorted(feeds.items()) if count > 1), 1)}

@@ -37,7 +37,9 @@ def to_string(value: Value) -> Value:
 
 
 def number_text(number: Number) -> str:
-    """Return a number as XPath casts it to xs:string: whole numbers without a point, floats near one without an exponent."""
+    """Return a number as XPath casts it to xs:string: whole numbers without a point, floats near one without an
+    exponent.
+    """
     value = number.value
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf")) or not (value == 0 or 1e-6 <= abs(value) < 1e6)):
         return numeric.lexical(number)
@@ -207,7 +209,8 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
 def cast(datatype: str, term: Term, into: Callable[[Value], Term]) -> Term:
     """Cast a term to a datatype.
 
-    A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and false.
+    A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and
+    false.
     """
     found = _CASTS[datatype](value_of(term))
     stays = isinstance(term, Literal) and term.datatype == datatype and datatype not in (XSD_STRING, XSD + "boolean")

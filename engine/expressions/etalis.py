@@ -1,4 +1,6 @@
-"""Functions of the ETALIS Language for Events: numbers, instants, and structs and lists, which are literals in canonical text."""
+"""Functions of the ETALIS Language for Events: numbers, instants, and structs and lists, which are literals in
+canonical text.
+"""
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -83,7 +85,9 @@ def append_item(whole: Term, item: Term) -> Term:
 
 
 def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
-    """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name `datime`)."""
+    """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name
+    `datime`).
+    """
     assert isinstance(name, Literal)
     n, k = int(_exact_value(size)), int(_exact_value(place))
     value = value_of(whole)

@@ -204,7 +204,9 @@ def equal(left: Value, right: Value) -> bool:
 
 
 def _equal_triples(left: TripleTerm, right: TripleTerm) -> bool:
-    """Decide whether the parts of two triple terms are equal as values: one part that differs decides, whatever an error in the others says."""
+    """Decide whether the parts of two triple terms are equal as values: one part that differs decides, whatever an
+    error in the others says.
+    """
     if left.subject != right.subject or left.predicate != right.predicate:
         return False
     return equal(value_of(left.object), value_of(right.object))
@@ -254,7 +256,8 @@ _NUMERIC: dict[Operator, Callable[[Number, Number], Number]] = {
 
 
 def calculate(operator: Operator, left: Value, right: Value) -> Value:
-    """Return what an operator makes of numbers, instants and durations (SPARQL 1.1, 17.3; of durations XPath, op:add-dayTimeDurations and its kin).
+    """Return what an operator makes of numbers, instants and durations (SPARQL 1.1, 17.3; of durations XPath,
+    op:add-dayTimeDurations and its kin).
 
     Raises: ExpressionError.
     """

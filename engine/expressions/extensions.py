@@ -1,9 +1,12 @@
-"""Functions beyond SPARQL's library have IRIs: some come with the engine, others are of modules that the operator names.
+"""Functions beyond SPARQL's library have IRIs: some come with the engine, others are of modules that the operator
+names.
 
-A module named in EPSPARQL_FUNCTIONS (several: with commas) has a table `FUNCTIONS`: IRI -> Python function. Its arguments are Python values: int,
-Decimal or float for numbers, bool, str for strings without language, and the term itself (epsparql.terms) for all else. The function returns such
-values too. An ExpressionError, ValueError or ArithmeticError that it raises is SPARQL's error. It must be a function of its arguments alone, because
-answers are remembered and a log is read again after a restart. Every process that runs an engine must be able to import the module.
+A module named in EPSPARQL_FUNCTIONS (several: with commas) has a table `FUNCTIONS`: IRI -> Python function. Its
+arguments are Python values: int, Decimal or float for numbers, bool, str for strings without language, and the term
+itself (epsparql.terms) for all else. The function returns such values too. An ExpressionError, ValueError or
+ArithmeticError that it raises is SPARQL's error. It must be a function of its arguments alone, because answers are
+remembered and a log is read again after a restart. Every process that runs an engine must be able to import the
+module.
 """
 
 import importlib
@@ -52,8 +55,8 @@ class Extension:
 def distance(lat1: Plain, lon1: Plain, lat2: Plain, lon2: Plain) -> float:
     """Return the metres along the great circle between two places, given in degrees, on a sphere of 6,378,137 m.
 
-    Source: the haversine formula; the radius is that of the appendix of Anicic, Rudolph, Fodor, Stojanovic, *Stream reasoning and complex event
-    processing in ETALIS*, and of WGS 84's equator.
+    Source: the haversine formula; the radius is that of the appendix of Anicic, Rudolph, Fodor, Stojanovic, *Stream
+    reasoning and complex event processing in ETALIS*, and of WGS 84's equator.
     """
     north, east, other_north, other_east = (_degrees(value, limit) for value, limit in ((lat1, 90), (lon1, 360), (lat2, 90), (lon2, 360)))
     over = sin((other_north - north) / 2) ** 2 + cos(north) * cos(other_north) * sin((other_east - east) / 2) ** 2
@@ -82,7 +85,10 @@ def seconds(duration: Plain) -> Decimal:
 
 
 def _look_up(*_arguments: Plain) -> Plain:
-    """Signal an error, because a function that looks into the background is called with it (background_functions.py). Raises: ExpressionError."""
+    """Signal an error, because a function that looks into the background is called with it (background_functions.py).
+
+    Raises: ExpressionError.
+    """
     raise ExpressionError
 
 

@@ -24,7 +24,9 @@ from epsparql.terms import DIRECTIONS, MAX_TRIPLE_DEPTH, RDF_DIR_LANG_STRING, RD
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """Represents a function: `apply` takes `least` to `most` terms and raises ExpressionError where it has no value for them."""
+    """Represents a function: `apply` takes `least` to `most` terms and raises ExpressionError where it has no value
+    for them.
+    """
 
     apply: Callable[..., Term]
     least: int
@@ -139,7 +141,8 @@ def datatype(term: Term) -> Term:
 def iri(term: Term, base: Term | None = None) -> Term:
     """Return the IRI of a string; `base`, if given, is the query's BASE, which translation adds.
 
-    Raises: ExpressionError where that is no absolute IRI: a term that no format can write would make answers unreadable.
+    Raises: ExpressionError where that is no absolute IRI: a term that no format can write would make answers
+    unreadable.
     """
     text = term.value if isinstance(term, Iri) else _simple(term)
     return _absolute(resolve(text, base.value if isinstance(base, Iri) else None))

@@ -36,7 +36,9 @@ _PARSERS: dict[str, Callable[[str], bool | Number | Text | DateTime | Day | Time
 
 @lru_cache(maxsize=1 << 14)
 def value_of(term: Term) -> Value:
-    """Return the value of a term; the term itself if it is an IRI, a blank node, a triple term or a literal without a known value."""
+    """Return the value of a term; the term itself if it is an IRI, a blank node, a triple term or a literal without a
+    known value.
+    """
     if not isinstance(term, Literal):
         return term
     if term.language is not None:

@@ -1,4 +1,5 @@
-"""The values of BNODE, NOW, RAND, STRUUID and UUID depend on which solution asks, and from where (semantics.md section 4).
+"""The values of BNODE, NOW, RAND, STRUUID and UUID depend on which solution asks, and from where (semantics.md
+section 4).
 
 They are functions of query, solution and call site, so that a replay gives the same.
 """
@@ -22,8 +23,9 @@ INDIVIDUAL = frozenset({"BNODE", "RAND", "STRUUID", "UUID"})
 class Naming:
     """Says how the nodes are named that solutions of a query make: by a digest that begins with the query's name.
 
-    A query keeps the `form` of its registration. In the form 1, names have 96 bits of SHA-256, and UUIDs are of version 5 (SHA-1). In the form 2, they
-    have 128 bits of SHA-256, and UUIDs are of version 8, made of these bits (RFC 9562, section 5.8).
+    A query keeps the `form` of its registration. In the form 1, names have 96 bits of SHA-256, and UUIDs are of
+    version 5 (SHA-1). In the form 2, they have 128 bits of SHA-256, and UUIDs are of version 8, made of these bits
+    (RFC 9562, section 5.8).
     """
 
     query: str
@@ -52,8 +54,9 @@ NAMELESS = Naming("", 1)
 class Identity:
     """Tells one evaluation of an expression from all others.
 
-    `site` names the expression within the query of `naming`; `solution` has the texts of all bindings and the interval, without what BIND or SELECT
-    expressions added to it. So BNODE("a") is one node in all expressions on one solution. `now` is NOW() of a timeless solution, and `search` finds routes in the background.
+    `site` names the expression within the query of `naming`; `solution` has the texts of all bindings and the
+    interval, without what BIND or SELECT expressions added to it. So BNODE("a") is one node in all expressions on one
+    solution. `now` is NOW() of a timeless solution, and `search` finds routes in the background.
     """
 
     naming: Naming

@@ -27,7 +27,9 @@ _DURATION = re.compile(
 _REFERENCES = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 """Durations compare as they do from each of these months (XML Schema part 2, 3.2.6.2)."""
 _LONGEST = 1000
-"""The lexical form of a dateTime, time or duration has at most so many characters; a longer one has no value, and is none of a calculation."""
+"""The lexical form of a dateTime, time or duration has at most so many characters; a longer one has no value, and is
+none of a calculation.
+"""
 _BEYOND = 10**_LONGEST
 
 
@@ -153,7 +155,9 @@ def duration_micros(lexical: str) -> int | None:
 
 
 def format_instant(micros: ExactMicros, zone: int | None = 0) -> str:
-    """Return the xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one: `2013-01-30T16:00:00Z`."""
+    """Return the xsd:dateTime of an instant in its zone, none for None; in UTC the canonical one:
+    `2013-01-30T16:00:00Z`.
+    """
     local = micros + (zone or 0) * MINUTE
     return f"{_format_days(local // DAY)}T{format_time(TimeOfDay(micros, zone))}"
 
@@ -257,7 +261,8 @@ def multiply(value: Duration, by: Number) -> Duration:
 
 
 def divide(value: Duration, by: Number) -> Duration:
-    """Return a part of a day-time duration, whose seconds are rounded as the quotient of decimals is; of infinity none is left.
+    """Return a part of a day-time duration, whose seconds are rounded as the quotient of decimals is; of infinity
+    none is left.
 
     Raises: ExpressionError, also for NaN and zero.
     """
@@ -271,7 +276,9 @@ def divide(value: Duration, by: Number) -> Duration:
 
 
 def order_durations(left: Duration, right: Duration) -> ExactMicros | None:
-    """Compare durations: negative, zero or positive as left is less, equal or greater; None where XML Schema leaves it open."""
+    """Compare durations: negative, zero or positive as left is less, equal or greater; None where XML Schema leaves
+    it open.
+    """
     if left.months == right.months:
         return left.micros - right.micros
     differences = [_from_reference(left, *start) - _from_reference(right, *start) for start in _REFERENCES]

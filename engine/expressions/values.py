@@ -12,7 +12,9 @@ ExactMicros = int | Fraction
 """Microseconds are a fraction where a literal is finer, for its value is exact."""
 
 MAX_TEXT = 1 << 20
-"""A computed string has at most so many code points: a longer one is an error, so that no query makes strings without bound."""
+"""A computed string has at most so many code points: a longer one is an error, so that no query makes strings without
+bound.
+"""
 
 
 class ExpressionError(Exception):
@@ -30,7 +32,9 @@ class NumericType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Represents a number: `value` is an int for INTEGER, a Decimal for DECIMAL, else a float (rounded to 32 bits for FLOAT)."""
+    """Represents a number: `value` is an int for INTEGER, a Decimal for DECIMAL, else a float (rounded to 32 bits for
+    FLOAT).
+    """
 
     kind: NumericType
     value: int | Decimal | float
@@ -38,7 +42,9 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Represents a string; `language` is set for rdf:langString, and with the direction, as in `ar--rtl`, for rdf:dirLangString."""
+    """Represents a string; `language` is set for rdf:langString, and with the direction, as in `ar--rtl`, for
+    rdf:dirLangString.
+    """
 
     value: str
     language: str | None = None
@@ -62,7 +68,9 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class TimeOfDay:
-    """Represents an xsd:time by the microseconds since midnight in UTC, which a zone may move beyond a day; without a zone it is read as UTC."""
+    """Represents an xsd:time by the microseconds since midnight in UTC, which a zone may move beyond a day; without a
+    zone it is read as UTC.
+    """
 
     micros: ExactMicros
     zone: int | None
@@ -70,7 +78,10 @@ class TimeOfDay:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """Represents months and microseconds, which no exchange rate joins. A part of a microsecond is there if it was written or calculated."""
+    """Represents months and microseconds, which no exchange rate joins.
+
+    A part of a microsecond is there if it was written or calculated.
+    """
 
     months: int
     micros: ExactMicros

@@ -1,1 +1,3 @@
-"""Holds the compiled code: C in `source`, built into one module of Python's stable ABI, whose functions `entries` gives by name."""
+"""Holds the compiled code: C in `source`, built into one module of Python's stable ABI, whose functions `entries`
+gives by name.
+"""

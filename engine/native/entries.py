@@ -1,6 +1,8 @@
-"""This module gives the functions of the compiled code, from the build that fits the processor. Their types and meanings stand in entries.pyi.
+"""This module gives the functions of the compiled code, from the build that fits the processor. Their types and
+meanings stand in entries.pyi.
 
-EPSPARQL_NATIVE names another build: `portable` runs on each processor of this kind, `checked` has the sanitizers of addresses and of undefined behaviour.
+EPSPARQL_NATIVE names another build: `portable` runs on each processor of this kind, `checked` has the sanitizers of
+addresses and of undefined behaviour.
 """
 
 import os

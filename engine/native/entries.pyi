@@ -44,7 +44,8 @@ def events_of(
     """Read events of ndjson, a line each. `frame` says that lines may have an id, `rounds` that times are rounded to microseconds; an event
     without time has the default `start` and `end`.
 
-    Fill `columns` with term numbers (a row a place), `starts`, `ends`, `spans` and `flags` of the terms. Return the number of events, or OTHERWISE, and
+    Fill `columns` with term numbers (a row a place), `starts`, `ends`, `spans` and `flags` of the terms. Return the number of events,
+    or OTHERWISE, and
     the number of terms, and where in the text the first line's id begins and ends, both -1 if there is none.
     """
 
@@ -63,17 +64,20 @@ def renamed(text: Bytes, seed: int, numbers: Ints, places: Ints, spans: Ints, co
 def timed(
     text: Bytes, spans: Ints, count: int, cells: Ints32, rows: int, start: int, end: int, rounds: bool, columns: Ints32, starts: Ints, ends: Ints, /
 ) -> tuple[int, int]:
-    """Fill the columns of term numbers (a row a place) and the times of what the statements say beside the times of their graphs, which are rounded to
+    """Fill the columns of term numbers (a row a place) and the times of what the statements say beside the times of their graphs,
+    which are rounded to
     microseconds with `rounds`.
 
-    Return how many occurrences these are, and how many of them are at the default `start` and `end`. The count is OTHERWISE where the times are not of the
+    Return how many occurrences these are,
+    and how many of them are at the default `start` and `end`. The count is OTHERWISE where the times are not of the
     usual shape.
     """
 
 def columns_of(text: Bytes, spans: Ints, cells: Ints32, rows: int, indices: Ints32, offsets: Ints32, texts: Bytes, sizes: Ints, /) -> None:
     """Fill a dictionary column for the first `rows` numbers in each row of `cells`; -1 is null. A term is a span of the text.
 
-    `indices` has a row each. The offsets into the dictionaries' texts, from 0 each, and these texts stand one after another; `sizes` has the terms and the
+    `indices` has a row each. The offsets into the dictionaries' texts, from 0 each,
+    and these texts stand one after another; `sizes` has the terms and the
     bytes of each. There are eight bytes of room behind the texts.
     """
 
@@ -102,8 +106,10 @@ def put_solutions(
 ) -> tuple[int, int]:
     """Write solutions from `row` on, as `kind` says, from `at` on while there is room, and fill in `ends` the place after each.
 
-    Values are lists of texts: offsets of the lists, offsets of the texts, validity bits (none: all are valid), and the bit of the first text. `forms` has a
-    row for each query: its form, its first fragment (what a line begins with, up to the id) and the one after its last. The fragments between are the names
+    Values are lists of texts: offsets of the lists, offsets of the texts, validity bits (none: all are valid),
+    and the bit of the first text. `forms` has a
+    row for each query: its form, its first fragment (what a line begins with,
+    up to the id) and the one after its last. The fragments between are the names
     of its variables, as members of JSON. Return the row after the last one written, and the place after its text.
     """
 
@@ -121,13 +127,15 @@ def spread_terms(terms: int, /) -> None:
     """Enter all terms into the table of heads, which is empty."""
 
 def enter_terms(terms: int, ends: Ints, /) -> None:
-    """Take in texts that stand in the arena one after the other, the one of each number up to its end. `spread_terms` enters them into the table of heads."""
+    """Take in texts that stand in the arena one after the other,
+    the one of each number up to its end. `spread_terms` enters them into the table of heads."""
 
 def sweep_terms(terms: int, held: NDArray[np.bool_], moved: NDArray[np.uint8], /) -> None:
     """Free the numbers that are not `held`, and move the texts of the others to another arena. `spread_terms` enters them into the table of heads."""
 
 def taken(terms: int, batch: int, wanted: int, since: int, table: Ints, /) -> int:
-    """Fill `table` (HEIGHT x rows) with the rows of a batch that are not late, and let the batch go; the first `wanted` of s, p, o and g have numbers.
+    """Fill `table` (HEIGHT x rows) with the rows of a batch that are not late, and let the batch go; the first `wanted` of s, p,
+    o and g have numbers.
 
     Return how many rows these are, or `-1 - bytes` for which there was no room.
     """
@@ -151,7 +159,10 @@ def emit(terms: int, rows: Ints, forms: int, tied: bool, batch: int, /) -> int:
     """
 
 def measure(terms: int, numbers: Ints, offsets: Ints32, /) -> tuple[int, int]:
-    """Fill the offsets of the numbers' texts; return their bytes in all and how many numbers are 0. The offsets are good if the bytes fit into them."""
+    """Fill the offsets of the numbers' texts; return their bytes in all and how many numbers are 0.
+
+    The offsets are good if the bytes fit into them.
+    """
 
 def gather(terms: int, numbers: Ints, data: NDArray[np.uint8], /) -> None:
     """Fill `data` with the texts of the numbers, one after the other."""
@@ -178,7 +189,8 @@ def answer_address() -> int:
     """Return the address of the function that answers the kernel's questions."""
 
 # ---------------------------------------------------------------- groups and runs (aggregation.c)
-# Tables (engine/aggregation/group_tables/tables.py), RunTables and ElementColumns (runs/run_tables.py) are handed over as their arrays, in their order.
+# Tables (engine/aggregation/group_tables/tables.py), RunTables and ElementColumns (runs/run_tables.py) are handed
+# over as their arrays, in their order.
 def spread_groups(groups: Ints, top: int, keys: int, heads: Ints, /) -> None:
     """Enter the groups in the first `top` rows, whose keys have `keys` columns, into the larger table `heads`, which is changed as they are."""
 
@@ -196,7 +208,8 @@ def sweep(
     out: Ints,
     /,
 ) -> int:
-    """Take in `moments` from at[MOMENT] on, and return DONE, or ROOM where an instant may need more room than there is; at[NEED] is what tables need then.
+    """Take in `moments` from at[MOMENT] on, and return DONE,
+    or ROOM where an instant may need more room than there is; at[NEED] is what tables need then.
 
     A moment has a row of `keys` and of `values`. `gained` is room for a group a moment; `out` gets reports after the first at[FOUND].
     """
@@ -225,7 +238,8 @@ def judge_elements(*tables: Table) -> None:
 def sweep_runs(*tables: Table) -> int:
     """Take Tables, RunTables and ElementColumns, `gained` (room for a group a moment), and `out`, which gets reports after the first at[FOUND].
 
-    Take in the moments from at[MOMENT] on, then end all runs whose deadlines come before the clock's LIMIT. Return DONE; ROOM where at[NEED] more reports
+    Take in the moments from at[MOMENT] on,
+    then end all runs whose deadlines come before the clock's LIMIT. Return DONE; ROOM where at[NEED] more reports
     may be than there is room for; or UNDECIDED, where the host has to decide the link of at[MOMENT]. A report of a deadline has no entry (NONE).
     """
 
@@ -257,7 +271,8 @@ def enter_rows(address: int, columns: Ints, cells: Ints, numbers: Ints, /) -> No
 def enter_goals(address: int, columns: Ints, cells: Ints, stores: Ints32, order: Ints, marked: Ints, numbers: Ints32, /) -> None:
     """Store `cells` (of these columns, the others zero) as goals, and fill `numbers` with their rows. The room was made.
 
-    They are entered in `order`, which falls nowhere in end, since queues need that; an empty one is theirs. `marked` is for those of policies, and may
+    They are entered in `order`, which falls nowhere in end,
+    since queues need that; an empty one is theirs. `marked` is for those of policies, and may
     be empty.
     """
 

@@ -1,4 +1,5 @@
-"""This program writes the C headers of the tables' columns and codes from the modules in Python that name them, so that each stands in one place.
+"""This program writes the C headers of the tables' columns and codes from the Python modules that name them. So each
+is defined in one place.
 
     python engine/native/headers.py DIRECTORY
 
@@ -34,7 +35,9 @@ def constants(names: Mapping[str, object]) -> list[str]:
 
 
 def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Return a structure of 8-byte cells for each table, whose columns have the names of its fields; a column with two names is a union."""
+    """Return a structure of 8-byte cells for each table, whose columns have the names of its fields; a column with
+    two names is a union.
+    """
     found = []
     for table, fields in tables.items():
         columns: dict[int, list[str]] = {}
@@ -47,7 +50,9 @@ def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def tables() -> str:
-    """Return the numbers of the kernel's tables, by the fields of `Net`; their module needs what is not installed yet, so it is read as text."""
+    """Return the numbers of the kernel's tables, by the fields of `Net`; their module needs what is not installed
+    yet, so it is read as text.
+    """
     module = ast.parse((ROOT / "engine/kernel/state/arrays.py").read_text())
     net = next(node for node in module.body if isinstance(node, ast.ClassDef) and node.name == "Net")
     names = [node.target.id for node in net.body if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)]
@@ -57,7 +62,8 @@ def tables() -> str:
 def powers_of_five(least: int, most: int) -> list[str]:
     """Return a table of the leading 128 bits, high and low word, of the powers of five, with which doubles are found.
 
-    They are rounded down; up where a power of ten divides words of digits exactly (D. Lemire, Number Parsing at a Gigabyte per Second, appendix B).
+    They are rounded down; up where a power of ten divides words of digits exactly (D. Lemire, Number Parsing at a
+    Gigabyte per Second, appendix B).
     """
     lines = []
     for q in range(least, most + 1):

@@ -2,10 +2,11 @@
 
 Timeless goals that still have their triples stay, and partial solutions are made anew.
 
-The query is placed once more in a network of its own, over the background as it is now and without streams. Its stores then hold every timeless
-solution that there may be. What a negative part once let pass stays, whatever the part would say now. So there all solutions pass, in each way in
-which they may, but for those that the part is known to have kept back (`_hand_on_decided`). A timeless goal that is not among them has lost a triple
-that it rested on. Partial solutions of a unit (`Unit`) are found by giving it once more what came of the stream, in order of end.
+The query is placed once more in a network of its own, over the background as it is now and without streams. Its
+stores then hold every timeless solution that there may be. What a negative part once let pass stays, whatever the
+part would say now. So there all solutions pass, in each way in which they may, but for those that the part is known
+to have kept back (`_hand_on_decided`). A timeless goal that is not among them has lost a triple that it rested on.
+Partial solutions of a unit (`Unit`) are found by giving it once more what came of the stream, in order of end.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -47,7 +48,8 @@ class BackgroundUpdate:
         self.begun: int = -c.BIG  # the instant that time had reached when it came, which is decided without it
 
     def announce(self, known: FactIndex, time: int) -> None:
-        """Set the background that holds from the instant after `time` on, whatever its queries have seen of that instant.
+        """Set the background that holds from the instant after `time` on, whatever its queries have seen of that
+        instant.
 
         The background closes no cycle.
         """
@@ -83,7 +85,10 @@ class BackgroundUpdate:
             slots.scans.entailment, slots.planned = entailment, planned
 
     def apply_coming(self) -> None:
-        """Change the background between two instants. What the queries keep is held to it, and what it brings they take in at their next instant."""
+        """Change the background between two instants.
+
+        What the queries keep is held to it, and what it brings they take in at their next instant.
+        """
         assert self.coming is not None
         host, slots, known, self.coming = self._host, self._slots, self.coming, None
         changing = host.planning.find_changing(slots.planned, known)
@@ -140,7 +145,8 @@ class BackgroundUpdate:
 
     # ------------------------------------------------------------ what a query has let go
     def find_needing_past(self, known: FactIndex, time: int) -> list[Planned]:
-        """Return the queries that, over another background, decide by goals which have outlived the window that they had for them.
+        """Return the queries that, over another background, decide by goals which have outlived the window that they
+        had for them.
 
         Time has come to `time`.
         """
@@ -180,7 +186,8 @@ class BackgroundUpdate:
 
 # ---------------------------------------------------------------- a chain of SEQs that was joined in another order than it is written
 def _straighten(host: KernelHost, planned: Planned) -> None:
-    """Plan a chain as it is written, step by step (`straighter`), because an operand is timeless now (docs/decisions/0013-shapes.md).
+    """Plan a chain as it is written, step by step (`straighter`), because an operand is timeless now
+    (docs/decisions/0013-shapes.md).
 
     It may fail by its limits on the way.
     """
@@ -225,9 +232,11 @@ def _enter_again(host: KernelHost, planned: Planned, parts: Sequence[tuple[Ints,
 
 # ---------------------------------------------------------------- pairs with nothing between them
 def _make_all_pairs(host: KernelHost, planned: Planned, fragment: Fragment) -> None:
-    """Let what a plan of the nearest pairs has kept enter the plan as written (docs/decisions/0106-pairs-with-nothing-between.md).
+    """Let what a plan of the nearest pairs has kept enter the plan as written
+    (docs/decisions/0106-pairs-with-nothing-between.md).
 
-    Of left solutions that differ in their ends alone it has kept the first. All pairs of them are one solution, and what decides on one decides on it.
+    Of left solutions that differ in their ends alone it has kept the first. All pairs of them are one solution, and
+    what decides on one decides on it.
     """
     nodes, counts = fragment.pairs, (planned.number, [c.Q_MADE, c.Q_MADE_AT])
     assert nodes is not None
@@ -280,7 +289,8 @@ def _join_brought(host: KernelHost, planned: Planned, fragment: Fragment, change
 def _keep_joined(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
     """Store what a join looked up before and copies now, and return what is new.
 
-    Those rows have found their joins already. If they came as new ones, a negative part would decide on a timeless solution once more.
+    Those rows have found their joins already. If they came as new ones, a negative part would decide on a timeless
+    solution once more.
     """
     added = list(change.added)
     for node, looked_up in change.fewer.items():
@@ -342,7 +352,8 @@ def _wake_paths(host: KernelHost, planned: Planned, fragment: Fragment, change: 
 
 
 def _follow_paths(host: KernelHost, planned: Planned, fragment: Fragment, change: Difference) -> list[Fact]:
-    """Return the timeless solutions that are joined with paths which do not copy the background any more. They look it up from now on.
+    """Return the timeless solutions that are joined with paths which do not copy the background any more. They look
+    it up from now on.
 
     What they find that stands already does not pass the set behind the join.
     """
@@ -379,7 +390,9 @@ def _take_in_now(host: KernelHost, planned: Planned, fact: Fact) -> None:
 
 
 def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units: Sequence[Unit]) -> None:
-    """Hold the goals of a query between two instants to the background for which `fragment` is its plan; `units` are those that the change concerns."""
+    """Hold the goals of a query between two instants to the background for which `fragment` is its plan; `units` are
+    those that the change concerns.
+    """
     first, after = c.SIDES * planned.at.node, c.SIDES * planned.after.node
     stands = host.arrays.read_goals(first, after)
     units = [
@@ -462,7 +475,8 @@ class _Deciding(NamedTuple):
 def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands: dict[int, Goals]) -> tuple[KernelHost, int, dict[int, _Deciding]]:
     """Place the query alone over the background, with its facts taken in.
 
-    Return that network, the first of the query's nodes, and by the stores of sides that decide, from the query's first on, how they do there.
+    Return that network and the first of the query's nodes. Also return how the deciding sides decide there, by their
+    stores from the query's first on.
     """
     taken = replace(fragment, facts=[*fragment.facts, *_find_first_facts(planned, fragment, stands)])
     shadow = host.make_empty()
@@ -478,10 +492,11 @@ def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands
 
 
 def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, _Deciding], stands: dict[int, Goals], unseen: Ints) -> None:
-    """Let the timeless solutions at sides that decide pass by themselves, unless they are among those kept there: these were decided otherwise.
+    """Let the timeless solutions at sides that decide pass by themselves, unless they are among those kept there:
+    these were decided otherwise.
 
-    `stands` are the query's goals, and `deciding` the sides, by stores from the query's first on. What passes one side may come to another, so this
-    goes round until nothing new comes.
+    `stands` are the query's goals, and `deciding` the sides, by stores from the query's first on. What passes one
+    side may come to another, so this goes round until nothing new comes.
     """
     kept = {store: dict(zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)) for store in deciding if store in stands}
     passed, width = dict.fromkeys(deciding, 0), width_of(shadow.arrays.net)

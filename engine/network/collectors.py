@@ -1,4 +1,6 @@
-"""This module holds the collectors of a network's queries: groups, windows, ORDER BY, LIMIT and ASK, which decide on the host."""
+"""This module holds the collectors of a network's queries: groups, windows, ORDER BY, LIMIT and ASK, which decide on
+the host.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -71,7 +73,10 @@ class Collectors:
             self.placed[here] = Collecting(here, collector, planned.registered, timers.get(here), reads, writes)
 
     def remove_query(self, planned: Planned) -> None:
-        """Take a query's timers and collectors out; the last timers move into their places. Others may take these nodes."""
+        """Take a query's timers and collectors out; the last timers move into their places.
+
+        Others may take these nodes.
+        """
         nodes, net = range(planned.at.node, planned.after.node), self._slots.arrays.net
         for node in nodes:
             self.placed.pop(node, None)

@@ -1,4 +1,6 @@
-"""This module runs one kernel over the queries that are placed, and serves what it returns for: room, decisions and exact answers."""
+"""This module runs one kernel over the queries that are placed, and serves what it returns for: room, decisions and
+exact answers.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -55,7 +57,9 @@ class StoppedQuery:
 
 
 class SolverStopped(Exception):
-    """Signals that a query over what windows hold was beyond a bound of its own; so the query whose windows they are is to stop."""
+    """Signals that a query over what windows hold was beyond a bound of its own; so the query whose windows they are
+    is to stop.
+    """
 
 
 class KernelHost:
@@ -95,7 +99,8 @@ class KernelHost:
 
     # ------------------------------------------------------------ queries
     def add_query(self, source: RegisteredQuery, facts: FactIndex, rates: Rates | None = None, shape: PlanShape | None = None) -> None:
-        """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised, nothing has changed.
+        """Plan a rewritten query and put it into rows that are free. Raises Refusal, Cycle; whatever is raised,
+        nothing has changed.
 
         If no rates are given, those observed are taken; if no shape is given, the rates decide the shape.
         """
@@ -184,7 +189,10 @@ class KernelHost:
         return np.concatenate(chunks) if len(chunks) > 1 else chunks[0]
 
     def feed_in_parts(self, columns: Ints) -> Iterator[Ints]:
-        """Do as `feed` does, and yield the rows in parts, as they are found. A caller that does not want all of them has no more use for this host."""
+        """Do as `feed` does, and yield the rows in parts, as they are found.
+
+        A caller that does not want all of them has no more use for this host.
+        """
         arrays, n = self.arrays, columns.shape[1]
         now = arrays.now
         if not n:
@@ -238,14 +246,18 @@ class KernelHost:
         self.enter_solutions(to_width(rows[order], width_of(self.arrays.net)), places[order], anew=True)
 
     def take_in_timeless(self, rows: Ints, places: Ints) -> None:
-        """Let timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what has come."""
+        """Let timeless solutions arrive at their nodes between two instants; none of them comes out, nor joins what
+        has come.
+        """
         self.arrays.net.at[c.NOW] += 1
         self.enter_solutions(rows, places)
         self.arrays.net.at[c.NOW] -= 1
         assert not self.arrays.net.at[c.FOUND]
 
     def enter_solutions(self, rows: Ints, places: Ints, *, anew: bool = False) -> None:
-        """Let solutions from before arrive at their nodes, in order of end, since stores are kept in that order; `anew`: each at its own instant."""
+        """Let solutions from before arrive at their nodes, in order of end, since stores are kept in that order;
+        `anew`: each at its own instant.
+        """
         arrays = self.arrays
         at = arrays.net.at
         at[c.EVENT] = at[c.EVENTS] = 0
@@ -282,7 +294,9 @@ class KernelHost:
             self.slots.scans.settle_margin()
 
     def _collect_gathered(self) -> None:
-        """Hand what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals come back in order."""
+        """Hand what has been gathered to the collectors, and what they give to their nodes' readers; policies' goals
+        come back in order.
+        """
         arrays = self.arrays
         gathered = arrays.net.gathered[: arrays.net.at[c.GATHERED]].copy()
         arrays.net.at[c.GATHERED] = 0
@@ -315,7 +329,9 @@ class KernelHost:
         self.arrays.push_frames(node, c.DECIDE_RIGHT if net.nodes[node, c.KIND] == c.ONCE else c.EMIT, numbers[::-1])
 
     def _order_goals(self, frames: Ints) -> None:
-        """Put left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their instant and key."""
+        """Put left goals that a policy's nodes cannot order on the stack, the oldest on top, with all of their
+        instant and key.
+        """
         net = self.arrays.net
         goals: dict[int, int] = {}  # and their nodes
         for node, goal in frames[:, [c.FRAME_NODE, c.FRAME_ROW]].tolist():
@@ -337,7 +353,9 @@ class KernelHost:
         self.arrays.push_frames(nodes[order], c.DECIDE_RIGHT, goals[order])
 
     def _decide_deferred(self) -> None:
-        """Hand what was deferred to its collectors, and what they give back to the kernel, which takes it on instant by instant."""
+        """Hand what was deferred to its collectors, and what they give back to the kernel, which takes it on instant
+        by instant.
+        """
         arrays = self.arrays
         net, at = arrays.net, arrays.net.at
         frames = net.deferred[: at[c.DEFERRED_N]].copy()
@@ -352,7 +370,9 @@ class KernelHost:
         arrays.refresh_terms()
 
     def _find_passage(self) -> Passage:
-        """Return how time has passed with the columns of the feed that are taken in; one that tells the last instant moves no time."""
+        """Return how time has passed with the columns of the feed that are taken in; one that tells the last instant
+        moves no time.
+        """
         columns = self._lent[:, : int(self.arrays.net.at[c.EVENT])]
         ends = np.where(columns[c.IN_KIND] == c.LAST, -c.BIG, columns[c.IN_END])
         return Passage(np.maximum.accumulate(ends), columns[c.IN_ENTRY])
@@ -425,8 +445,9 @@ _VERDICTS = {True: c.TRUE, False: c.FALSE, None: c.ERROR}
 def answer_question(inquiry: Inquiry, arguments: Sequence[int], terms: TermTable, naming: Naming, now: int, search: RouteSearch | None = None) -> int:
     """Return a verdict (TRUE, FALSE or ERROR) or the number of a term (UNBOUND for an error).
 
-    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `now` is the
-    instant at which the question is asked, where a timeless solution stands; `search` finds routes in the background.
+    `arguments` start with the numbers of the inquiry's variables' terms, then start and end if it is timed. `now` is
+    the instant at which the question is asked, where a timeless solution stands; `search` finds routes in the
+    background.
     """
     n, asked = len(inquiry.variables), inquiry.expression
     bound = dict(zip(inquiry.variables, arguments[:n], strict=True))

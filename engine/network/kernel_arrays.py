@@ -1,4 +1,6 @@
-"""This module holds the arrays that one kernel works on, makes room in them, and puts rows and goals there for the host."""
+"""This module holds the arrays that one kernel works on, makes room in them, and puts rows and goals there for the
+host.
+"""
 
 from collections.abc import Callable
 from ctypes import addressof, c_byte
@@ -42,7 +44,9 @@ SPREADERS: dict[str, Callable[..., None]] = {
 
 @dataclass(slots=True)
 class Goals:
-    """Holds the goals of one store as whole rows: the timed ones in order of end and then the timeless ones, the oldest first."""
+    """Holds the goals of one store as whole rows: the timed ones in order of end and then the timeless ones, the
+    oldest first.
+    """
 
     timed: Ints
     timeless: Ints
@@ -69,7 +73,9 @@ class KernelArrays:
 
     # ------------------------------------------------------------ arrays
     def replace_arrays(self, net: Net) -> None:
-        """Make `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is another."""
+        """Make `net` the one that the kernel sees: the table of addresses follows, cell by cell where an array is
+        another.
+        """
         before = self.net
         if net is before:
             return
@@ -104,7 +110,9 @@ class KernelArrays:
             self._spread_table("heads", n)
 
     def spread_heads(self, more: int = 0) -> None:
-        """Give each hash table at least as many heads as there are items on its chains, and as `more` that one step may add."""
+        """Give each hash table at least as many heads as there are items on its chains, and as `more` that one step
+        may add.
+        """
         at, net = self.now, self.net
         goals, seen = at[c.USED] - at[c.FREE] - at[c.TIMELESS_GOALS] + more, max(at[c.SEEN_N] + more, at[c.SEEN_MOST])
         if goals > len(net.heads):
@@ -128,7 +136,9 @@ class KernelArrays:
             self.show_array(Net._fields.index(name), getattr(self.net, name))
 
     def refresh_terms(self) -> None:
-        """Show the kernel the columns of terms that it needs: values and kinds if it has filters, kinds and lengths if it has rules."""
+        """Show the kernel the columns of terms that it needs: values and kinds if it has filters, kinds and lengths
+        if it has rules.
+        """
         net, terms = self.net, self.terms
         filters, rules = self.used["code"].end, self.used["templates"].end
         if filters and (numbers := terms.numbers) is not net.numbers:

@@ -49,7 +49,10 @@ class Network:
 
     @property
     def begun(self) -> int:
-        """Return the instant that has begun. It is decided by the background as it was, and later ones by one that is coming."""
+        """Return the instant that has begun.
+
+        It is decided by the background as it was, and later ones by one that is coming.
+        """
         return max(int(self.net.at[c.NOW]), self.background.begun)
 
     def drop_query(self, registered: int) -> None:

@@ -32,7 +32,10 @@ POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
 Solve = Callable[[Mapping[str, Ints], int], Ints]
 """It solves a query over contents of windows at an instant."""
 SolverOf = Callable[[TermTable, a.Select, FactIndex, str, Naming], Solve]
-"""It makes a solver of a query over a background, under a policy. The nodes of its solutions are named by that of which the query is a part."""
+"""It makes a solver of a query over a background, under a policy.
+
+The nodes of its solutions are named by that of which the query is a part.
+"""
 _MOST_PLANS = 1_000
 """So many plans are cached while the background changes; plans of more queries are made again."""
 
@@ -95,7 +98,9 @@ class Planned:
 
     @property
     def name_order(self) -> tuple[int, ...]:
-        """Return, in order of their names, which of the variables that a SELECT shows each is; nothing if that is their order."""
+        """Return, in order of their names, which of the variables that a SELECT shows each is; nothing if that is
+        their order.
+        """
         if not isinstance(self.source.query, a.Select):
             return ()
         shown = self.source.query.projection
@@ -130,7 +135,9 @@ class Planned:
 
 @dataclass(slots=True)
 class Answers:
-    """Holds what a background has told a plan that was made over it: a plan over another one that tells the same is the same."""
+    """Holds what a background has told a plan that was made over it: a plan over another one that tells the same is
+    the same.
+    """
 
     facts: dict[tuple[a.TriplePattern, a.Place], Ints] = field(default_factory=dict)
     graphs: dict[a.Place, list[int]] = field(default_factory=dict)
@@ -198,9 +205,11 @@ class QueryPlanning:
         return self._plan(planned, self.knows[planned.registered])[0]
 
     def plan_over(self, planned: Planned, known: FactIndex | None = None) -> tuple[Fragment, Answers]:
-        """Return a query's plan over a background, with what that tells of it; None stands for the one on which it rests.
+        """Return a query's plan over a background, with what that tells of it; None stands for the one on which it
+        rests.
 
-        A change of the background asks for one plan several times. So plans are cached until `forget_plans`, and nobody may change them.
+        A change of the background asks for one plan several times. So plans are cached until `forget_plans`, and
+        nobody may change them.
         """
         facts = self.knows[planned.registered] if known is None else known
         generation = self._arrays.terms.generation
@@ -285,7 +294,9 @@ def make_scan_rows(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
 
 
 def is_plain(alpha: Ints) -> NDArray[np.bool_]:
-    """Return which scans are plain: they take any triple of their stream and predicate, and put subject and object, alone, into two columns."""
+    """Return which scans are plain: they take any triple of their stream and predicate, and put subject and object,
+    alone, into two columns.
+    """
     unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR]
     s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
     plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (s >= 0) & (o >= 0) & (s != o)

@@ -60,7 +60,9 @@ class StreamTable:
                 del self._readers[stream]
 
     def count_pending(self, planned: Planned, by: int) -> None:
-        """Count one query more, or one fewer, that the next occurrence of each of its streams concerns whatever its triple."""
+        """Count one query more, or one fewer, that the next occurrence of each of its streams concerns whatever its
+        triple.
+        """
         for stream in set(planned.source.query.streams):
             self._arrays.net.streams[self.numbers[stream], c.S_PENDING] += by
 
@@ -107,7 +109,9 @@ class StreamScans:
         self._arrays.replace_arrays(self._postings.remove(net, self.scans.remove(net, number, wants, nodes)))
 
     def replace_scans(self, before: Planned, now: Planned, fragment: Fragment) -> None:
-        """Exchange the scans that a query's plan over another background has at other nodes: under GRAPH, those that what is timeless needs."""
+        """Exchange the scans that a query's plan over another background has at other nodes: under GRAPH, those that
+        what is timeless needs.
+        """
         differing = set(before.scans) ^ set(now.scans)
         nodes = [now.at.node + node for node in sorted({node for node, _, _, _ in differing})]
         self.remove_scans(now.number, [want for _, _, want, _ in before.scans], nodes)
@@ -115,7 +119,9 @@ class StreamScans:
         self.add_scans(rows[np.isin(rows[:, c.A_NODE], nodes)])
 
     def update_margin(self) -> None:
-        """Note, before the kernel runs again, how much one step adds to a pool at most, and whether scans look at the kinds of objects."""
+        """Note, before the kernel runs again, how much one step adds to a pool at most, and whether scans look at the
+        kinds of objects.
+        """
         self.is_margin_due = True  # thousands of queries may come before that
 
     def settle_margin(self) -> None:
@@ -137,7 +143,9 @@ class StreamScans:
 
     @property
     def outgoing(self) -> Schema[Term] | None:
-        """Return the schema by which the occurrences of the instant that has begun entail, if later ones entail by another."""
+        """Return the schema by which the occurrences of the instant that has begun entail, if later ones entail by
+        another.
+        """
         return self._postings.entailment.schema if self.entails_otherwise else None
 
     def entail_by(self, entailment: Entailment) -> None:
@@ -264,7 +272,10 @@ class QuerySlots:
             used[name].give(first, n)
 
     def free_dropped(self) -> None:
-        """Free the rows of dropped queries. What waits for the close of the instant, what the instant has met and the memo may name them still."""
+        """Free the rows of dropped queries.
+
+        What waits for the close of the instant, what the instant has met and the memo may name them still.
+        """
         net, at = self.arrays.net, self.arrays.net.at
         waiting = net.waiting[: at[c.WAITING]]
         gone, side = net.nodes[waiting[:, c.FRAME_NODE], c.KIND] == c.DROPPED, waiting[:, c.FRAME_SIDE]
@@ -353,6 +364,9 @@ class QuerySlots:
 
 
 def _links_goals(node: Node) -> bool:
-    """Return whether goals may leave a node's store from its middle: a policy chooses, ONCE PER ... UNTIL resets, or blockers of a WITHOUT pass."""
+    """Return whether goals may leave a node's store from its middle: a policy chooses, ONCE PER ...
+
+    UNTIL resets, or blockers of a WITHOUT pass.
+    """
     passing = node.kind == c.WITHOUT and node.keep != c.NOT_PASSING
     return passing or node.kind in POLICIES or (node.kind == c.ONCE and node.life_left == c.FOREVER)

@@ -14,7 +14,8 @@ from engine.state_size import Quota, Usage, excess, goal_bytes
 class Quotas:
     """Holds quotas by `registered`.
 
-    What collectors hold counts as of the last weighing, because it is at hand at moments that the blocks of the log decide.
+    What collectors hold counts as of the last weighing, because it is at hand at moments that the blocks of the log
+    decide.
     """
 
     def __init__(self, slots: QuerySlots, collectors: Collectors, shares: Shares) -> None:
@@ -47,7 +48,8 @@ class Quotas:
     def _measure_usage(self, planned: Planned, held: int) -> Usage:
         """Return the size of a query's state.
 
-        Goals that have outlived their lives do not count, whenever they are swept; goals in shares count as if it were alone.
+        Goals that have outlived their lives do not count, whenever they are swept; goals in shares count as if it
+        were alone.
         """
         for place in (planned, *(share.stands for share in self._shares.list_read(planned))):
             sweep_stores(self._slots.arrays.address, c.SIDES * place.at.node, c.SIDES * place.after.node)
@@ -66,14 +68,16 @@ class Quotas:
         return min(most, (quota.state_bytes - held) // goal_bytes(len(planned.columns))) if quota.state_bytes else most
 
     def _count_left(self, planned: Planned) -> int:
-        """Return how many more goals the query's own nodes, and each share that it reads, may keep before it is looked into."""
+        """Return how many more goals the query's own nodes, and each share that it reads, may keep before it is
+        looked into.
+        """
         return max(self._count_allowed(planned) - self._count_goals(planned), 0) // (1 + len(self._shares.list_read(planned)))
 
     def deal_goals(self, planned: Planned) -> None:
         """Tell the kernel when to look into a query.
 
-        The kernel looks into it at its quota. If the query reads shares, its own nodes and each share get an equal part of what is left. The kernel
-        looks into it at the end of a part; what is left is dealt out anew then.
+        The kernel looks into it at its quota. If the query reads shares, its own nodes and each share get an equal
+        part of what is left. The kernel looks into it at the end of a part; what is left is dealt out anew then.
         """
         queries = self._slots.arrays.net.queries
         left = self._count_left(planned)

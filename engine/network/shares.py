@@ -1,4 +1,6 @@
-"""This module says which subplans are shared, and which queries read each of them (docs/decisions/0014-shared-subpatterns.md)."""
+"""This module says which subplans are shared, and which queries read each of them
+(docs/decisions/0014-shared-subpatterns.md).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,8 +20,8 @@ Ints = NDArray[np.int64]
 class Moment:
     """Tells what a network had been given when a query came.
 
-    The fields are the number of occurrences, the entry of the last one that waits for time (or -1), and the latest end. If two queries came at one
-    moment, each reads what the other reads.
+    The fields are the number of occurrences, the entry of the last one that waits for time (or -1), and the latest
+    end. If two queries came at one moment, each reads what the other reads.
     """
 
     seen: int
@@ -58,7 +60,8 @@ class Reading:
 class SharedSubplan:
     """Represents a shared subplan.
 
-    `stands` is its place in the tables, from its root on in the order of `Subplan.nodes`; `edges` is the range of those to its readers.
+    `stands` is its place in the tables, from its root on in the order of `Subplan.nodes`; `edges` is the range of
+    those to its readers.
     """
 
     digest: bytes

@@ -1,4 +1,7 @@
-"""This module ranks negative parts into strata, the order in which they decide at one instant. It finds recursion that has no such order."""
+"""This module ranks negative parts into strata, the order in which they decide at one instant.
+
+It finds recursion that has no such order.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +34,10 @@ Scanned = tuple[int, int, Want, int]
 
 
 class Cycle(Exception):
-    """Signals recursion through a negative part without a strict step. `nodes` are the cycle in its order; `way` is what a reader is told of it."""
+    """Signals recursion through a negative part without a strict step.
+
+    `nodes` are the cycle in its order; `way` is what a reader is told of it.
+    """
 
     def __init__(self, nodes: list[int], way: str = "") -> None:
         super().__init__(nodes, way)
@@ -39,7 +45,10 @@ class Cycle(Exception):
         self.way = way
 
     def __str__(self) -> str:
-        reason = "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ONCE PER, ORDER BY, LIMIT, policy) without a strict step in time"
+        reason = (
+            "recursion through a negative part (optional join, MINUS, EXISTS, WITHOUT, aggregate, window, ONCE PER, ORDER BY, "
+            "LIMIT, policy) without a strict step in time"
+        )
         return f"{reason}: {self.way}" if self.way else reason
 
 

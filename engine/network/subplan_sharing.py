@@ -1,8 +1,8 @@
 """Subpatterns that several queries of a kernel have are evaluated once (docs/decisions/0014-shared-subpatterns.md).
 
-A *share* has nodes, scans and goals of its own, in the tables like a query's. In the plan of each query that reads the share, the root of the subplan
-hands on what it gives, in the query's own columns. The nodes below the root are fed by nothing. So a query keeps its plan, and whoever comes or goes
-touches no goal of another.
+A *share* has nodes, scans and goals of its own, in the tables like a query's. In the plan of each query that reads
+the share, the root of the subplan hands on what it gives, in the query's own columns. The nodes below the root are
+fed by nothing. So a query keeps its plan, and whoever comes or goes touches no goal of another.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -39,7 +39,9 @@ class SubplanSharing:
 
     # ------------------------------------------------------------ coming
     def current_moment(self, waiting: int, latest: int) -> Moment:
-        """Return the present moment; `waiting` and `latest` are the last entry and the latest end of what waits for time."""
+        """Return the present moment; `waiting` and `latest` are the last entry and the latest end of what waits for
+        time.
+        """
         return Moment(int(by_predicate(self._arrays.net)[0, c.ALPHA_SEEN]), waiting, max(latest, int(self._arrays.net.at[c.NOW])))
 
     def share_query(self, registered: int, moment: Moment) -> None:
@@ -58,7 +60,10 @@ class SubplanSharing:
                 self._plan_meeting(subplan, moment)
 
     def _find_or_make(self, digest: bytes, moment: Moment) -> SharedSubplan | None:
-        """Return the share that evaluates a subplan for queries of a moment. If a query of that moment evaluates it alone, a share is made of it."""
+        """Return the share that evaluates a subplan for queries of a moment.
+
+        If a query of that moment evaluates it alone, a share is made of it.
+        """
         for share in self._shared.get(digest, ()):
             if share.moment == moment:
                 return share
@@ -203,7 +208,8 @@ class SubplanSharing:
     def unite_due(self) -> None:
         """Evaluate as one the subplans that came at different moments and keep the same goals by now.
 
-        None of them reaches back to the latest of these moments, so all rest on occurrences that each of the queries reads.
+        None of them reaches back to the latest of these moments, so all rest on occurrences that each of the queries
+        reads.
         """
         self.due, now = c.FOREVER, int(self._arrays.net.at[c.NOW])
         known = {digest: next(iter(alone.values())) for digest, alone in self._alone.items()}
@@ -259,7 +265,9 @@ class SubplanSharing:
         self.due = -c.FOREVER
 
     def apart_moment(self, waiting: int, latest: int) -> Moment:
-        """Return the present moment for queries of another network, which have been given other occurrences before than any query here."""
+        """Return the present moment for queries of another network, which have been given other occurrences before
+        than any query here.
+        """
         moments = (*self.moments.values(), *(share.moment for share in self._shares.numbered.values()))
         least = min((moment.seen for moment in moments if moment is not None), default=0)
         return replace(self.current_moment(waiting, latest), seen=min(least, 0) - 1)
@@ -275,7 +283,9 @@ class SubplanSharing:
             self._replace_root(reading)
 
     def part_changing(self, known: FactIndex, changing: Collection[int]) -> None:
-        """Let each of these queries that takes in something else over another background carry out itself what it shares."""
+        """Let each of these queries that takes in something else over another background carry out itself what it
+        shares.
+        """
         for planned in [self._slots.planned[k] for k, readings in self._shares.readings.items() if readings and k in changing]:
             (before, _), (now, _) = self._planning.plan_over(planned), self._planning.plan_over(planned, known)
             if planned.shape != now.shape or find_subplans(now) != planned.subplans or compare_plans(before, now):

@@ -42,7 +42,8 @@ class WindowSolver:
         self._clean = {name: array.copy() for name, array in self._read_filled().items()}
 
     def solve_contents(self, contents: Mapping[str, Ints], now: int) -> Ints:
-        """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its projection.
+        """Return a row for each solution at `now` over `contents` (n x s, p, o, g, by window): its rank and then its
+        projection.
 
         Raises SolverStopped if that takes more than any query may at one instant. It is of no use then.
         """
@@ -68,7 +69,10 @@ class WindowSolver:
 
     # ------------------------------------------------------------ the clean state
     def _read_filled(self) -> dict[str, NDArray[Any]]:
-        """Return program and state, by name. Between feeds nothing is on its way, so answers may be asked for again and pools be left out."""
+        """Return program and state, by name.
+
+        Between feeds nothing is on its way, so answers may be asked for again and pools be left out.
+        """
         arrays = self._host.arrays
         net = arrays.net
         assert not net.at[[c.DEPTH, c.PARKED, c.DEFERRED_N]].any()

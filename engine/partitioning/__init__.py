@@ -1,4 +1,6 @@
-"""This package decides which partition's engine an event concerns, by the value of a query's partition key (architecture.md, "Route")."""
+"""This package decides which partition's engine an event concerns, by the value of a query's partition key
+(architecture.md, "Route").
+"""
 
 from engine.native.entries import join_crcs
 from engine.partitioning.hash_partitioner import ONE, Part, PartitionShare, find_partitions, partition_of

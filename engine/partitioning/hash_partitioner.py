@@ -13,7 +13,9 @@ from engine.triples.quads import Quad
 
 
 class Part(Enum):
-    """Names the part of every triple pattern of a query at which a partition key stands; MESSAGE for the key of the message that brings the triple."""
+    """Names the part of every triple pattern of a query at which a partition key stands; MESSAGE for the key of the
+    message that brings the triple.
+    """
 
     MESSAGE = "message"
     SUBJECT = "subject"
@@ -26,13 +28,18 @@ class Part(Enum):
         return self.value[0]
 
     def read_part(self, quad: Quad) -> str:
-        """Return the N-Triples text of a background triple's part; "" for no graph. A node of the background is its own key."""
+        """Return the N-Triples text of a background triple's part; "" for no graph.
+
+        A node of the background is its own key.
+        """
         term = quad[{Part.MESSAGE: 0, Part.SUBJECT: 0, Part.OBJECT: 2, Part.GRAPH: 3}[self]]
         return "" if term is None else str(term)
 
 
 def partition_of(text: str, partitions: int) -> int:
-    """Return the partition of a term's N-Triples text, by a hash that is the same in all versions: state lies where it says."""
+    """Return the partition of a term's N-Triples text, by a hash that is the same in all versions: state lies where
+    it says.
+    """
     return (zlib.crc32(text.encode()) * MIX & 0xFFFFFFFF) * partitions >> 32
 
 

@@ -1,8 +1,8 @@
 """This module finds the variables by which a query's solutions can be sought apart, in partitions of its streams.
 
-Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too. Solutions must also be told apart
-by the key wherever they are compared. So every triple pattern has the key at the same part. Events are dealt out by that part, and what a schema
-makes of an event keeps the key there.
+Each solution must rest on occurrences and background triples of one value of the key alone, its negative parts too.
+Solutions must also be told apart by the key wherever they are compared. So every triple pattern has the key at the
+same part. Events are dealt out by that part, and what a schema makes of an event keeps the key there.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -50,7 +50,10 @@ class NoKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Holds the partition key, or none, and the reason, which names the part where it stands. Without a key there may be slices of time."""
+    """Holds the partition key, or none, and the reason, which names the part where it stands.
+
+    Without a key there may be slices of time.
+    """
 
     key: Variable | None
     reason: str
@@ -97,7 +100,10 @@ def _describe_slices(query: a.StreamQuery, reach: Micros | None) -> tuple[TimeSl
 
 
 def keys_of(query: a.Query, policy: str = UNRESTRICTED, known: FactIndex = NOTHING_KNOWN, declared: Mapping[str, MessageKey] = NO_KEYS) -> list[Key]:
-    """Return a key for each part that has one, the best first; `declared` are the message keys of streams. Raises NoKey."""
+    """Return a key for each part that has one, the best first; `declared` are the message keys of streams.
+
+    Raises NoKey.
+    """
     assert not isinstance(query, a.BackgroundRule), "that is part of the background"
     with deep_stack():
         _one_by_one(query)
@@ -136,7 +142,9 @@ def _one_by_one(query: a.StreamQuery) -> None:
 
 
 def propose_message_key(query: a.Query, policy: str = UNRESTRICTED) -> tuple[MessageKey, Key] | None:
-    """Return a message key by which a query without a key would be dealt out if its stream declared it; None if there is none."""
+    """Return a message key by which a query without a key would be dealt out if its stream declared it; None if there
+    is none.
+    """
     if isinstance(query, a.BackgroundRule) or len(query.streams) != 1 or not _is_small(query):
         return None
     triples = [node for node in walk_nodes(query.pattern) if isinstance(node, a.TriplePattern)]
@@ -178,7 +186,10 @@ def _candidates(query: a.StreamQuery, message: MessageKey | None) -> Iterator[Ke
 
 @dataclass(frozen=True, slots=True)
 class _KeyCheck:
-    """Checks whether all that a query compares or combines agrees on a key. A pattern is keyed, or constant: the same in every partition."""
+    """Checks whether all that a query compares or combines agrees on a key.
+
+    A pattern is keyed, or constant: the same in every partition.
+    """
 
     key: Key
     policed: bool
@@ -286,7 +297,8 @@ class _KeyCheck:
     def policy_keyed(self, left: a.Pattern, right: a.Pattern) -> bool:
         """Return whether two patterns joined under a policy are keyed. Raises NoKey.
 
-        A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part of it.
+        A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part
+        of it.
         """
         check = replace(self, one_key=NOTHING_ALIKE) if self.policed else self
         both = check.keyed(left), check.keyed(right)
@@ -338,8 +350,8 @@ class _KeyCheck:
     def graph(self, name: TermOrVariable, inner: a.Pattern) -> bool:
         """Check a pattern inside GRAPH. Raises NoKey.
 
-        If the key is the graph's name, the patterns in it need nothing else in common. By another part, a timeless solution would take intervals from
-        the graph's other triples.
+        If the key is the graph's name, the patterns in it need nothing else in common. By another part, a timeless
+        solution would take intervals from the graph's other triples.
         """
         if self.key.part is Part.GRAPH:
             if self.inside or name != self.key.variable:

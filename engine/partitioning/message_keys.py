@@ -1,7 +1,8 @@
-"""This module finds the key of each row of a stream that declares one: the object that the key's predicate gives the nodes of a message.
+"""This module finds the key of each row of a stream that declares one: the object that the key's predicate gives the
+nodes of a message.
 
-Nodes of one body that predicates of `parts` link have one key. A node that nothing links has itself for its key if no triple gives it another: so a
-sensor's own triples stand where its observations do.
+Nodes of one body that predicates of `parts` link have one key. A node that nothing links has itself for its key if no
+triple gives it another: so a sensor's own triples stand where its observations do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,7 +114,8 @@ def number_bodies(events: Sequence[Events]) -> Ints:
 
 
 def key_column(rows: pa.RecordBatch, entry: Ints, events: Sequence[Events], declared_by: Mapping[str, MessageKey]) -> pa.DictionaryArray:
-    """Return the text by whose hash each row is dealt out: its message's key, or its subject where the stream declares none.
+    """Return the text by whose hash each row is dealt out: its message's key, or its subject where the stream
+    declares none.
 
     `entry` numbers the body of each row among `events`.
     """

@@ -1,4 +1,6 @@
-"""This module finds which nodes have one message key in all solutions of a pattern: those that the key's predicate or a part's links."""
+"""This module finds which nodes have one message key in all solutions of a pattern: those that the key's predicate or
+a part's links.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +12,9 @@ from epsparql.terms import TermOrVariable, Variable
 
 @dataclass(frozen=True, slots=True)
 class OneKey:
-    """Holds sets of terms and variables that have one key, none of which is in two sets; `keys` are those that are a key themselves."""
+    """Holds sets of terms and variables that have one key, none of which is in two sets; `keys` are those that are a
+    key themselves.
+    """
 
     sets: frozenset[frozenset[TermOrVariable]] = frozenset()
     keys: frozenset[TermOrVariable] = frozenset()

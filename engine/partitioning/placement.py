@@ -1,7 +1,9 @@
-"""This module groups queries that share events through rules, and places each such set: dealt out by a key or by time, or in one partition.
+"""This module groups queries that share events through rules, and places each such set: dealt out by a key or by
+time, or in one partition.
 
-The sets are a function of the log's entries, the same for every partition. A set that was placed stays as it is while that is right. Where a new query
-or a new schema makes it wrong, the set moves, mostly to one partition (docs/decisions/0104-moves-of-one-set.md).
+The sets are a function of the log's entries, the same for every partition. A set that was placed stays as it is while
+that is right. Where a new query or a new schema makes it wrong, the set moves, mostly to one partition
+(docs/decisions/0104-moves-of-one-set.md).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,8 +41,8 @@ class Route:
 class Moved:
     """Holds queries with state that live elsewhere from an entry of the log on, by registration, and both routes.
 
-    They read these streams. Some of them are `rules`, and some are `gone`, because they were dropped. With `anew` the log is read for them from its
-    beginning.
+    They read these streams. Some of them are `rules`, and some are `gone`, because they were dropped. With `anew` the
+    log is read for them from its beginning.
     """
 
     members: Mapping[int, Register]
@@ -59,7 +61,9 @@ class Moved:
 
 @dataclass(slots=True)
 class Settled:
-    """Represents a registered query; `keys` are those that it had under every background since, and `slices` those by which it alone can be dealt out."""
+    """Represents a registered query; `keys` are those that it had under every background since, and `slices` those by
+    which it alone can be dealt out.
+    """
 
     entry: Register
     query: a.StreamQuery
@@ -67,7 +71,10 @@ class Settled:
     slices: TimeSlices | None = None
 
     def parts(self, read: Iterable[str]) -> set[Part]:
-        """Return the parts that the query can be dealt out by where these streams are read. What a rule writes must have the key there too."""
+        """Return the parts that the query can be dealt out by where these streams are read.
+
+        What a rule writes must have the key there too.
+        """
         query = self.query
         if not isinstance(query, a.Construct) or query.into not in read:
             return set(self.keys)
@@ -75,13 +82,19 @@ class Settled:
 
 
 def _has(triple: a.TriplePattern, part: Part, key: Variable) -> bool:
-    """Return whether a rule's triple goes where its solution is. It lies in no graph, so nobody who is dealt out by graphs sees it."""
+    """Return whether a rule's triple goes where its solution is.
+
+    It lies in no graph, so nobody who is dealt out by graphs sees it.
+    """
     return part is Part.GRAPH or (part is not Part.MESSAGE and (triple.subject if part is Part.SUBJECT else triple.object) == key)
 
 
 @dataclass(slots=True)
 class Together:
-    """Holds queries that must share an engine, by registration, and where they live. Of one that is `short`, an engine may have read the log no further back than it looks."""
+    """Holds queries that must share an engine, by registration, and where they live.
+
+    Of one that is `short`, an engine may have read the log no further back than it looks.
+    """
 
     route: Route
     members: dict[int, Settled]
@@ -115,7 +128,10 @@ class Together:
 
 
 class Sets:
-    """Holds all sets of queries of a log. They are as they are from the position `until` on; entries before it change nothing."""
+    """Holds all sets of queries of a log.
+
+    They are as they are from the position `until` on; entries before it change nothing.
+    """
 
     def __init__(self, partitions: int, until: int = 0) -> None:
         self._partitions, self.until = partitions, until
@@ -138,7 +154,9 @@ class Sets:
         return [each.moved(each.route) for each in self._sets]
 
     def dealt_anew(self, partitions: int, until: int, routes: Sequence[Route]) -> "Sets":
-        """Return the sets for another number of partitions from the position `until` on, with new routes in the order of `list_sets`."""
+        """Return the sets for another number of partitions from the position `until` on, with new routes in the order
+        of `list_sets`.
+        """
         return self._copied(partitions, until, routes, short=True)
 
     def copied(self) -> "Sets":
@@ -160,7 +178,8 @@ class Sets:
     ) -> list[Moved]:
         """Place a new query, and return what moves for it. A query that waits for another has its place.
 
-        `find_reach` returns how far back the query looks; None: without a bound. It is called for a query that stands alone and has no key.
+        `find_reach` returns how far back the query looks; None: without a bound. It is called for a query that stands
+        alone and has no key.
         """
         if entry.offset < self.until or entry.offset in self._of:
             return []
@@ -182,7 +201,10 @@ class Sets:
         return moved
 
     def drop(self, registered: int, offset: int) -> None:
-        """Drop a query. A set ends with the last of its queries: before, a dropped query may have left its mark on the others."""
+        """Drop a query.
+
+        A set ends with the last of its queries: before, a dropped query may have left its mark on the others.
+        """
         together = self._of.get(registered)
         if together is None or offset < self.until:
             return
@@ -203,8 +225,9 @@ class Sets:
     ) -> list[Moved]:
         """Take up another background from the entry at `offset` on, and return what moves for it.
 
-        A query that it concerns is dealt out by time no more: what a change decides may rest on all that came before. Queries that look further back
-        over the new background than before are read for anew, unless all that came is in their state.
+        A query that it concerns is dealt out by time no more: what a change decides may rest on all that came before.
+        Queries that look further back over the new background than before are read for anew, unless all that came is
+        in their state.
         """
         if offset < self.until:
             return []
@@ -220,7 +243,7 @@ class Sets:
         return self._move_keyless(anew)
 
     def keep_home(self, offset: int, registered: int) -> list[Moved]:
-        """Give a home to the set of a query that does not read with the others from the entry at `offset` on, and return what moves."""
+        """Place the set of a query that does not read with the others from the entry at `offset` on. Return what moves."""
         if offset < self.until or registered not in self._of:
             return []
         member = self._of[registered].members[registered]
@@ -228,7 +251,9 @@ class Sets:
         return self._move_keyless()
 
     def forget_message_key(self, offset: int, stream: str) -> list[Moved]:
-        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`; return what moves."""
+        """Let no query that reads a stream rest on the message key that it declared until the entry at `offset`;
+        return what moves.
+        """
         if offset < self.until:
             return []
         for together in self._sets:
@@ -238,7 +263,10 @@ class Sets:
         return self._move_keyless()
 
     def _move_keyless(self, anew: Collection[Together] = ()) -> list[Moved]:
-        """Give a home to the sets that cannot be dealt out any more as they were. Return them, and those that are read for anew."""
+        """Give a home to the sets that cannot be dealt out any more as they were.
+
+        Return them, and those that are read for anew.
+        """
         moved = []
         for together in self._sets:
             keyless, again = together.route.part is not None and together.route.part not in together.allowed(), any(each is together for each in anew)

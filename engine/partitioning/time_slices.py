@@ -1,7 +1,8 @@
-"""This module deals out events by time to a query that has no key, but a bound on how far back it looks (docs/decisions/0113-live-slices.md).
+"""This module deals out events by time to a query that has no key, but a bound on how far back it looks
+(docs/decisions/0113-live-slices.md).
 
-Time is cut into slices, which the partitions have in turn. A partition also reads what the query reaches back to before a slice. It tells the solutions that
-end in its slices:
+Time is cut into slices, which the partitions have in turn. A partition also reads what the query reaches back to
+before a slice. It tells the solutions that end in its slices:
 
     partition 0   [ reach |    slice 0    ]              [ reach |    slice 2    ]
     partition 1                   [ reach |    slice 1    ]              [ reach |    slice 3    ]
@@ -26,7 +27,10 @@ LEAST_LENGTH: Micros = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class TimeSlices:
-    """Cuts time into slices of `length` µs. Number `k` is that of the partition `home + k`, counted round, which reads `reach` µs before it."""
+    """Cuts time into slices of `length` µs.
+
+    Number `k` is that of the partition `home + k`, counted round, which reads `reach` µs before it.
+    """
 
     reach: Micros
     length: Micros
@@ -53,7 +57,9 @@ class NoSlices(Exception):
 
 
 def cut_time(query: a.StreamQuery, reach: Micros | None, home: int = 0) -> TimeSlices:
-    """Return the slices for a query that stands alone, by how far back it looks; None: without a bound, or to its first instant. Raises NoSlices."""
+    """Return the slices for a query that stands alone, by how far back it looks; None: without a bound, or to its
+    first instant. Raises NoSlices.
+    """
     if not isinstance(query, a.Select) or query.rules:
         raise NoSlices("slices of time are for SELECTs without rules of their own")
     if reach is None:

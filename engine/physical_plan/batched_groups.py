@@ -28,7 +28,9 @@ def defer_groups(fragment: Fragment) -> None:
 
 
 def _goes_out(fragment: Fragment, fed: Counter[int], number: int) -> bool:
-    """Return whether all that a node gives reaches a plain output, which nothing else does; the last node before it may tell equal ones apart."""
+    """Return whether all that a node gives reaches a plain output, which nothing else does; the last node before it
+    may tell equal ones apart.
+    """
     while number != fragment.out:
         readers = fragment.edges_of(number)
         if len(readers) != 1:

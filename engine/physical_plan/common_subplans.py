@@ -31,8 +31,8 @@ class Subplan:
 
     The columns are in the order in which the scans bind them.
 
-    `digest` names relations, windows, keys, conditions and triple patterns. Subplans of one name keep and give the same solutions, if
-    the k-th columns, and the k-th nodes, are taken for each other.
+    `digest` names relations, windows, keys, conditions and triple patterns. Subplans of one name keep and give the
+    same solutions, if the k-th columns, and the k-th nodes, are taken for each other.
     """
 
     digest: bytes
@@ -103,7 +103,9 @@ def _name_of(scan: Scan) -> str:
 
 
 def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.Expression | int | None:
-    """Return a node's condition over `variable(k)` for the k-th of these columns, a code for none at all; None if it looks at anything else."""
+    """Return a node's condition over `variable(k)` for the k-th of these columns, a code for none at all; None if it
+    looks at anything else.
+    """
     if filter_ < 0:
         return filter_
     inquiry = fragment.inquiries[fragment.code[filter_][0]]

@@ -42,13 +42,16 @@ def add_question(fragment: Fragment, inquiry: Inquiry) -> int:
 
 
 def find_arguments(fragment: Fragment, expression: a.Expression) -> tuple[tuple[Variable, ...], bool]:
-    """Return the variables that an expression's answer depends on, and whether it depends on time; a variable without a column is bound nowhere."""
+    """Return the variables that an expression's answer depends on, and whether it depends on time; a variable without
+    a column is bound nowhere.
+    """
     known = [v for v in variables_of(expression) if v in fragment.columns]
     return tuple(sorted(known, key=lambda v: v.name)), looks_at_time(expression)
 
 
 def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable[[str], int]) -> int:
-    """Compile a condition and return where its code begins in the fragment; the code's head names the question to ask where the code is unsure.
+    """Compile a condition and return where its code begins in the fragment; the code's head names the question to ask
+    where the code is unsure.
 
     `number` gives the number of a constant's term.
     """
@@ -63,7 +66,9 @@ def compile_filter(fragment: Fragment, condition: a.Expression, number: Callable
 
 
 def fuse_operands(code: Code) -> Code:
-    """Fuse operations on numbers with a variable or constant that is pushed just before: they take it as their own operand."""
+    """Fuse operations on numbers with a variable or constant that is pushed just before: they take it as their own
+    operand.
+    """
     found: Code = []
     for op, argument in code:
         before = found[-1][0] if found else c.STOP
@@ -117,8 +122,8 @@ class _Compiler:
     def _compile_equality(self, op: a.Comparison, left: a.Expression, right: a.Expression, code: Code) -> bool:
         """Append code for the equality of two terms.
 
-        Terms are equal or not by what they are, unless both are literals with values. Then the numbers that they stand for decide, if they stand for
-        any.
+        Terms are equal or not by what they are, unless both are literals with values. Then the numbers that they
+        stand for decide, if they stand for any.
         """
         operands: Code = []
         if not (self._push_term(left, operands) and self._push_term(right, operands)):

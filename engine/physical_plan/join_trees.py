@@ -1,4 +1,5 @@
-"""This module describes the orders in which a chain of SEQs is joined, and the cost of each order (docs/decisions/0013-shapes.md).
+"""This module describes the orders in which a chain of SEQs is joined, and the cost of each order
+(docs/decisions/0013-shapes.md).
 
 Operands are numbered from 0. Beside these orders, `Pairing` is a shape that a plan may have.
 """
@@ -18,7 +19,9 @@ class Linear(Enum):
 
 
 class Pairing(Enum):
-    """Names the plan of an EQUALSOPTIONAL that asks for pairs with nothing between them (docs/decisions/0106-pairs-with-nothing-between.md)."""
+    """Names the plan of an EQUALSOPTIONAL that asks for pairs with nothing between them
+    (docs/decisions/0106-pairs-with-nothing-between.md).
+    """
 
     NEAREST = "nearest"
 
@@ -27,7 +30,9 @@ Tree = int | tuple["Tree", "Tree"]
 """A tree is an operand, or the join of two trees."""
 Shape = Linear | tuple[Tree, Tree]
 PlanShape = Shape | Pairing
-"""A plan keeps its shape while its query runs, unless the background makes an operand timeless: then it becomes the one as written."""
+"""A plan keeps its shape while its query runs, unless the background makes an operand timeless: then it becomes the
+one as written.
+"""
 Segment = tuple[int, int]
 """A segment is the first and the last of operands that stand one after the other."""
 Sizes = Callable[[Segment], float]
@@ -87,7 +92,9 @@ def shape_again(kept: Any) -> PlanShape:
 
 # ---------------------------------------------------------------- costs
 def work(tree: Tree, sizes: Sizes) -> float:
-    """Return the work of a tree: goals that joins keep, which are those of their left sides, and solutions that all joins but the outermost make."""
+    """Return the work of a tree: goals that joins keep, which are those of their left sides, and solutions that all
+    joins but the outermost make.
+    """
 
     def below(tree: Tree) -> tuple[Segment, float]:
         if isinstance(tree, int):
@@ -101,7 +108,10 @@ def work(tree: Tree, sizes: Sizes) -> float:
 
 
 def least(n: int, sizes: Sizes) -> Tree:
-    """Return the tree of least work over a chain of `n` operands. The least tree of a whole is made of least trees of its parts."""
+    """Return the tree of least work over a chain of `n` operands.
+
+    The least tree of a whole is made of least trees of its parts.
+    """
 
     @cache
     def of(segment: Segment) -> tuple[float, Tree]:
@@ -141,8 +151,8 @@ def straighter(shape: Shape, n: int) -> Shape:
 
     What its joins keep follows from what those of `shape` keep, which are the solutions of their left sides.
 
-    X SEQ {Y SEQ {Z SEQ w}} keeps the solutions of X, Y and Z, and {{X SEQ Y} SEQ Z} SEQ w those of X, XY and XYZ. Where Y and Z are chains, the
-    next step goes into them.
+    X SEQ {Y SEQ {Z SEQ w}} keeps the solutions of X, Y and Z. {{X SEQ Y} SEQ Z} SEQ w keeps those of X, XY and XYZ.
+    Where Y and Z are chains, the next step goes into them.
     """
     return shape_of(_unrolled(tree_of(shape, n)), n)
 

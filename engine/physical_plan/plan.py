@@ -70,7 +70,8 @@ def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
 class Lookup:
     """Holds what the right side of a join, or a FIND, matches of the background, where that is too much to be copied.
 
-    `source` has s, p, o, g of the triples. `parts` are the parts of them that are the key and, behind those, the other columns that they bind.
+    `source` has s, p, o, g of the triples. `parts` are the parts of them that are the key and, behind those, the
+    other columns that they bind.
     """
 
     source: Ints
@@ -119,8 +120,8 @@ COPIED, LOOKED_UP, WAITING = "copied", "looked up", "waiting"
 class Read:
     """Describes what a query reads of the background by one triple pattern, and how many triples.
 
-    The triples are COPIED to the query, or LOOKED_UP for its solutions in a table that queries share. Triples that are WAITING are taken in when a
-    stream brings a first link of a path.
+    The triples are COPIED to the query, or LOOKED_UP for its solutions in a table that queries share. Triples that
+    are WAITING are taken in when a stream brings a first link of a path.
     """
 
     pattern: str
@@ -140,10 +141,12 @@ NO_ROWS = RowRange()
 
 @dataclass(slots=True)
 class Node:
-    """Describes one operator for the kernel: a row of its table `nodes`, with the columns' names (`engine/kernel/state/layout.py`).
+    """Describes one operator for the kernel: a row of its table `nodes`, with the columns' names
+    (`engine/kernel/state/layout.py`).
 
-    `key` and `rest` are the columns by which the sides are compared; `key2` and `rest2` compare the joined solution with what is absent.
-    A COLLECT that is deferred has its window's length and step in `life_left` and `life_right`, and that it is deferred in `once`.
+    `key` and `rest` are the columns by which the sides are compared; `key2` and `rest2` compare the joined solution
+    with what is absent. A COLLECT that is deferred has its window's length and step in `life_left` and `life_right`,
+    and that it is deferred in `once`.
     """
 
     kind: int
@@ -188,7 +191,8 @@ class Node:
 NODE_COLUMNS = (
     c.KIND, c.RELATION, c.SPAN, c.KEY_AT, c.KEY_N, c.REST_AT, c.REST_N, c.FILTER, c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER,
     c.TIMELESS, c.EDGE_AT, c.EDGE_N, c.KEY2_AT, c.KEY2_N, c.REST2_AT, c.REST2_N, c.BY_RIGHT, c.HIDE_AT, c.HIDE_N, c.TEMPLATE_AT, c.TEMPLATE_N,
-    c.CONDITION, c.ASK, c.COLUMN, c.MARK_AT, c.MARK_N, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY, c.LOOK_AT, c.LOOK_N, c.LOOK_VIA, c.GATE, c.SUBJECT, c.SOURCE,
+    c.CONDITION, c.ASK, c.COLUMN, c.MARK_AT, c.MARK_N, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY, c.LOOK_AT, c.LOOK_N, c.LOOK_VIA, c.GATE,
+    c.SUBJECT, c.SOURCE,
 )  # fmt: skip
 
 
@@ -225,7 +229,9 @@ SCAN_COLUMNS = (c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE
 
 
 class TemplateTriple(NamedTuple):
-    """Represents a triple that a CONSTRUCT derives: terms where they are positive, else columns of the row, with the sign turned."""
+    """Represents a triple that a CONSTRUCT derives: terms where they are positive, else columns of the row, with the
+    sign turned.
+    """
 
     subject: int
     predicate: int
@@ -235,7 +241,8 @@ class TemplateTriple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastingSide:
-    """Says how long a side keeps timeless solutions of an optional join: as long as the solution that was decided on stands.
+    """Says how long a side keeps timeless solutions of an optional join: as long as the solution that was decided on
+    stands.
 
     `decided` is the side at which that came, and `columns` are its columns.
     """
@@ -247,7 +254,8 @@ class LastingSide:
 class PairNodes(NamedTuple):
     """Names the nodes of an EQUALSOPTIONAL that asks for pairs with nothing between them, for each of its two plans.
 
-    As it is written, `joined` makes the pairs and `between` joins their left solutions with what is between. Otherwise `nearest` does both.
+    As it is written, `joined` makes the pairs and `between` joins their left solutions with what is between.
+    Otherwise `nearest` does both.
     """
 
     joined: int
@@ -260,8 +268,8 @@ class PairNodes(NamedTuple):
 class Fragment:
     """Holds the nodes of one query, numbered from 0: `place` moves them behind those that a program has.
 
-    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part needs. `forgetful` holds nodes that
-    may decide on timeless solutions by less than all that ever came.
+    `strict` holds (node, side) of edges that look strictly back in time, which recursion through a negative part
+    needs. `forgetful` holds nodes that may decide on timeless solutions by less than all that ever came.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -371,7 +379,9 @@ def node_table(fragment: Fragment) -> Ints:
 
 
 def scan_table(fragment: Fragment) -> Ints:
-    """Return the scans as rows of the kernel's table `alpha`, with their predicates behind them; whether they are plain is yet to be noted."""
+    """Return the scans as rows of the kernel's table `alpha`, with their predicates behind them; whether they are
+    plain is yet to be noted.
+    """
     scans = np.zeros((len(fragment.scans), c.A_PLAIN + 2), np.int64)
     scans[:, SCAN_COLUMNS] = table([scan.cells for scan in fragment.scans], len(SCAN_COLUMNS))
     return scans
@@ -402,7 +412,9 @@ def placed_nodes(fragment: Fragment, at: TableOffsets, query: int) -> Ints:
 
 
 def place(net: Net, fragment: Fragment, at: TableOffsets, query: int, used: Mapping[str, Ranges]) -> Net:
-    """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts are set apart."""
+    """Return the network with the fragment in rows that were free, as query number `query`; scans, timers and facts
+    are set apart.
+    """
     placed: dict[str, NDArray[Any]] = {"nodes": placed_nodes(fragment, at, query), "edges": placed_edges(fragment, at)}
     if fragment.code or fragment.asks:  # most of thousands of queries have no conditions, and to write no rows takes as long as to write some
         placed |= _placed_conditions(fragment, at)

@@ -13,7 +13,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look up, by node of the join.
+    """Holds the difference of two plans of a query over two backgrounds: rows that they take in, and what they look
+    up, by node of the join.
 
     `deepened` are the joins with paths that copied the background before and look it up now.
     """
@@ -37,7 +38,10 @@ class Difference:
 
 
 def compare_plans(before: Fragment, now: Fragment) -> Difference:
-    """Return what differs between two plans over two backgrounds. The same plan has the same places for rows, in the same order."""
+    """Return what differs between two plans over two backgrounds.
+
+    The same plan has the same places for rows, in the same order.
+    """
     deepened = [path for was, path in zip(before.paths, now.paths, strict=True) if path.deep and not was.deep]
     found = Difference([], [], {}, {}, deepened)
     for old, new in zip(before.facts, now.facts, strict=True):

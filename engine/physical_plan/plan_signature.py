@@ -1,4 +1,7 @@
-"""This module names a plan by what a snapshot's goals rest on. So another version of the engine can tell whether it plans a query alike."""
+"""This module names a plan by what a snapshot's goals rest on.
+
+So another version of the engine can tell whether it plans a query alike.
+"""
 
 import hashlib
 
@@ -7,13 +10,18 @@ from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 from engine.physical_plan.plan import Fragment, Node
 
 COLLECTOR_STATES = "75b9ccf9c18d20cffbb049b10b7e3c66"
-"""The value names the meaning of what collectors keep in snapshots. Replace it with every change after which they would read older states wrongly."""
+"""The value names the meaning of what collectors keep in snapshots.
+
+Replace it with every change after which they would read older states wrongly.
+"""
 
 
 def sign_plan(fragment: Fragment) -> str:
-    """Name the nodes, what they keep and for how long, and how they are linked. Two plans of one text that are named alike keep the same goals.
+    """Name the nodes, what they keep and for how long, and how they are linked. Two plans of one text that are named
+    alike keep the same goals.
 
-    Terms stay out: they are the text's. FINDs keep nothing. Sets of timeless solutions stay out too, since older snapshots have none.
+    Terms stay out: they are the text's. FINDs keep nothing. Sets of timeless solutions stay out too, since older
+    snapshots have none.
     """
     digest = hashlib.blake2b(digest_size=16)
     names = {column: variable.name for variable, column in fragment.columns.items()}

@@ -1,6 +1,8 @@
-"""Recipes tell compiled code how to answer the kernel's questions without the host (docs/decisions/0099-compiled-answers.md).
+"""Recipes tell compiled code how to answer the kernel's questions without the host
+(docs/decisions/0099-compiled-answers.md).
 
-A question without a recipe, and an answer that compiled code leaves open, are the host's (`engine/network/host_calls.py`).
+A question without a recipe, and an answer that compiled code leaves open, are the host's
+(`engine/network/host_calls.py`).
 """
 
 import ctypes
@@ -30,7 +32,9 @@ _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
 
 @cache
 def find_openssl() -> tuple[int, ...]:
-    """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share them."""
+    """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share
+    them.
+    """
     try:
         import _hashlib  # which a Python without OpenSSL lacks
 
@@ -95,7 +99,9 @@ def make_recipe(inquiry: Inquiry, naming: Naming) -> Sequence[NDArray[np.int64] 
 def _make_digest(
     inquiry: Inquiry, parts: Sequence[Variable | Term], texts: tuple[str, str, str], *, separator: int, digits: int, strict: bool
 ) -> Sequence[NDArray[np.int64] | NDArray[np.uint8]]:
-    """Return the recipe of a name: `texts` are what the digest begins with, and what stands before and after its digits."""
+    """Return the recipe of a name: `texts` are what the digest begins with, and what stands before and after its
+    digits.
+    """
     places = {v: k for k, v in enumerate(inquiry.variables)}
     constants = [*texts, *(str(part) for part in parts if not isinstance(part, Variable))]
     written = [np.frombuffer(text.encode() + b"\0", np.uint8) for text in constants]

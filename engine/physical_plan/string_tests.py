@@ -1,4 +1,5 @@
-"""This module decides filters by CONTAINS, STRSTARTS and STRENDS for many terms at once (docs/decisions/0048-second-paths-of-the-engine.md).
+"""This module decides filters by CONTAINS, STRSTARTS and STRENDS for many terms at once
+(docs/decisions/0048-second-paths-of-the-engine.md).
 
 The definition is the host's, which answers for each term that is more than a string without escapes.
 """
@@ -18,7 +19,9 @@ _TESTS = {"CONTAINS": ("match_substring", "{}"), "STRSTARTS": ("starts_with", '"
 
 
 def decide_strings(inquiry: Inquiry, numbers: Ints, terms: TermTable) -> Ints | None:
-    """Return the verdicts for terms of the filter's one variable, TRUE, FALSE or OPEN_QUESTION; None for any other filter."""
+    """Return the verdicts for terms of the filter's one variable, TRUE, FALSE or OPEN_QUESTION; None for any other
+    filter.
+    """
     match inquiry.condition:
         case a.Call(function, (a.Var(variable), a.Constant(Literal(part, datatype, None)))) if function in _TESTS and datatype == XSD_STRING:
             if inquiry.variables != (variable,) or str(Literal(part)) != f'"{part}"':

@@ -1,7 +1,8 @@
 """This module places sets of timeless solutions in a plan: each solution passes once for as long as it stands.
 
-A change of the background may bring a solution that stands already: another triple gives it too, or it was looked up before and is copied now. A
-node that decides on absence must not decide on it again (docs/decisions/0043-what-stands-passes-once.md).
+A change of the background may bring a solution that stands already: another triple gives it too, or it was looked up
+before and is copied now. A node that decides on absence must not decide on it again
+(docs/decisions/0043-what-stands-passes-once.md).
 """
 
 from dataclasses import replace
@@ -17,8 +18,8 @@ SETS_THEMSELVES = (c.OUT, c.COLLECT)
 def add_sets(fragment: Fragment) -> None:
     """Place a set behind each join with a path, and one before each side that decides.
 
-    They stand behind all other nodes, and a plan has the same nodes over every background. Where no timeless solution may come, nothing goes through
-    them.
+    They stand behind all other nodes, and a plan has the same nodes over every background. Where no timeless solution
+    may come, nothing goes through them.
     """
     for path in fragment.paths:
         edge = fragment.nodes[path.operand[0]].edges.first

@@ -39,7 +39,10 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
 
 
 def plan_run(builder: PlanBuilder, pattern: a.Group, run: a.RunWindow, target: Target) -> None:
-    """Plan a run. Timed solutions of UNTIL go to the collector; elements are marked where a timeless one agrees with their key."""
+    """Plan a run.
+
+    Timed solutions of UNTIL go to the collector; elements are marked where a timeless one agrees with their key.
+    """
     elements = builder.scope(pattern.pattern)
     keys = frozenset(pattern.keys)
     node = builder.add_node(Node(c.COLLECT), target)
@@ -137,7 +140,10 @@ def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target:
 
 
 def gathers_instant(select: a.Select | a.SubSelect) -> bool:
-    """Return whether ORDER BY, OFFSET or LIMIT wait for all solutions of an instant. With ONCE PER a sub-SELECT's ORDER BY only chooses what passes."""
+    """Return whether ORDER BY, OFFSET or LIMIT wait for all solutions of an instant.
+
+    With ONCE PER a sub-SELECT's ORDER BY only chooses what passes.
+    """
     modifiers = select.modifiers
     if modifiers.once is not None and isinstance(select, a.SubSelect):
         modifiers = replace(modifiers, order=())

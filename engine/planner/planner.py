@@ -52,7 +52,9 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
 
 
 def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
-    """Plan a pattern so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+    """Plan a pattern so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach
+    `target`.
+    """
     if (segment := builder.operands.segments.get(id(pattern))) is not None:
         builder.fragment.stages.setdefault(target, segment)
     with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE):

@@ -44,7 +44,8 @@ def plan_query_form(builder: PlanBuilder) -> None:
 
 
 def _plan_rules(builder: PlanBuilder, query: a.Select) -> None:
-    """Plan a query's own rules, each with an output of its own, which is silent. Events on its own stream may have literals as subjects.
+    """Plan a query's own rules, each with an output of its own, which is silent. Events on its own stream may have
+    literals as subjects.
 
     What a rule writes for others the query itself does not read.
     """

@@ -1,6 +1,6 @@
 """This module tells how far back occurrences matter to the solutions of an instant (docs/decisions/0083-slices.md).
 
-A query whose reach is bounded can be evaluated over a part of the log by itself, if the part begins as far back as the reach.
+If a query's reach is bounded, it can be evaluated over a part of the log that begins as far back as the reach.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,9 +31,11 @@ _UNBOUNDED = _Back(c.FOREVER, c.FOREVER)
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Says how long before an instant an occurrence may end on which the query's solutions at that instant depend, in µs.
+    """Says how long before an instant an occurrence may end on which the query's solutions at that instant depend, in
+    µs.
 
-    None stands for no bound, and `reason` says what has none. If `opens`, what a query finds at its first instant depends on where it begins to read.
+    None stands for no bound, and `reason` says what has none. If `opens`, what a query finds at its first instant
+    depends on where it begins to read.
     """
 
     micros: Micros | None
@@ -60,7 +62,10 @@ class Asked:
 
 
 def find_reaches(queries: Sequence[Asked], matches: Matches) -> list[Reach]:
-    """Return the reach of each query, through those of them that are rules. `matches` tells what the background has, which must not change."""
+    """Return the reach of each query, through those of them that are rules.
+
+    `matches` tells what the background has, which must not change.
+    """
     derived: dict[str, _Back] = {}
     rules = sum(a.written_stream(asked.query) is not None for asked in queries)
     with deep_stack():
@@ -206,7 +211,9 @@ class _Finder:
                 assert_never(pattern)
 
     def _look_at_modifiers(self, select: a.Select | a.SubSelect) -> _Back | None:
-        """Return that nothing bounds how far back a SELECT's modifiers look, if they look at more than an instant or a report."""
+        """Return that nothing bounds how far back a SELECT's modifiers look, if they look at more than an instant or
+        a report.
+        """
         if select.modifiers.once is not None:
             return self._none("ONCE PER, which goes by the solutions that it has let through")
         if _counts(select.modifiers) and not has_window(select.pattern):
@@ -214,14 +221,18 @@ class _Finder:
         return None
 
     def _within(self, span: Micros, before: Micros, reason: str) -> _Back:
-        """Return how far back a solution depends on what lies in its interval, and on what lies so long before its start."""
+        """Return how far back a solution depends on what lies in its interval, and on what lies so long before its
+        start.
+        """
         end = _further(span, before)
         if end >= c.FOREVER:
             self.reasons.append(f"{reason}: WITHIN bounds that")
         return _Back(end, before)
 
     def _timed(self, pattern: a.Pattern, operator: str) -> _Back | None:
-        """Return that nothing bounds an operator that gives timeless solutions a time, or decides on them, if there may be any."""
+        """Return that nothing bounds an operator that gives timeless solutions a time, or decides on them, if there
+        may be any.
+        """
         if not find_scope(pattern, self.matches).timeless:
             return None
         return self._none(f"{operator} over what the background or VALUES gives, which is decided at the first instant")
@@ -256,7 +267,9 @@ class _Finder:
         return self._within(span, _widest(*sides).start, "WITHOUT, whose sides may lie any time apart")
 
     def _find_optional(self, pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: Micros) -> _Back:
-        """Return how far back an optional join looks: what counts ends before the kept side, and lies within the bound of the condition."""
+        """Return how far back an optional join looks: what counts ends before the kept side, and lies within the
+        bound of the condition.
+        """
         kept, other = (pattern.right, pattern.left) if isinstance(pattern, a.SeqRightJoin) else (pattern.left, pattern.right)
         unbounded = self._timed(kept, "an optional part") or (None if pattern.condition is None else self._decided(pattern.condition, kept))
         if unbounded is not None:

@@ -1,4 +1,6 @@
-"""This module derives reports of a group: what its aggregates are over, worked out by the set functions that running queries have."""
+"""This module derives reports of a group: what its aggregates are over, worked out by the set functions that running
+queries have.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -58,7 +60,9 @@ def _order_key(x: Proof, t0: Micros) -> tuple[Micros, Micros, list[tuple[str, st
 
 
 def _instants(group: a.Group, ends: Sequence[Micros], asked: Micros) -> set[Micros]:
-    """Return when the group is reported: where it gains a solution, or at the steps of its window; `asked` is among them if it may be."""
+    """Return when the group is reported: where it gains a solution, or at the steps of its window; `asked` is among
+    them if it may be.
+    """
     if isinstance(group.window, a.RangeWindow) and group.window.step is not None:
         step = group.window.step
         return {t for end in ends for t in range(-(-end // step) * step, min(end + group.window.length - 1, asked) + 1, step)}

@@ -1,6 +1,8 @@
-"""This module derives a pattern's solutions: every operator is the sentence of its definition (semantics.md section 3), with what it rests on.
+"""This module derives a pattern's solutions: every operator is the sentence of its definition (semantics.md section
+3), with what it rests on.
 
-What is known of the solution goes down into the pattern. So nearly every triple pattern is ground where it is looked up, and little is gone through.
+What is known of the solution goes down into the pattern. So nearly every triple pattern is ground where it is looked
+up, and little is gone through.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +30,10 @@ Related = Callable[[Proof, Proof], bool]
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Derives solutions in a world. `t0` is where a timeless solution stands; `report` is the instant at which groups are reported."""
+    """Derives solutions in a world.
+
+    `t0` is where a timeless solution stands; `report` is the instant at which groups are reported.
+    """
 
     world: World
     t0: Micros

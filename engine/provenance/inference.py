@@ -1,6 +1,8 @@
-"""This module finds the steps from given triples to one that follows from them: the rules of semantics.md section 10, backwards.
+"""This module finds the steps from given triples to one that follows from them: the rules of semantics.md section 10,
+backwards.
 
-Under OWL 2 RL what the background entails was given, and streams follow three rules more: inverses, and values of classes either way.
+Under OWL 2 RL what the background entails was given, and streams follow three rules more: inverses, and values of
+classes either way.
 """
 
 from collections.abc import Iterable
@@ -31,7 +33,10 @@ _INVERSE, _VALUE, _ON = (VOCABULARY[k] for k in (INVERSE, VALUE, ON))
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """Holds a rule of RDFS (`reflexive` for a reflexive fact) or of OWL 2 RL, or `static rule` and its name, with what it was applied to."""
+    """Holds a rule with what it was applied to.
+
+    It is a rule of RDFS (`reflexive` for a reflexive fact), of OWL 2 RL, or `static rule` and its name.
+    """
 
     rule: str
     premises: tuple[Triple, ...]
@@ -57,7 +62,10 @@ class Given:
             self._by_predicate.setdefault(triple[1], []).append(triple)
 
     def explained(self, triple: Triple, occurrence: Triple | None = None) -> Steps | None:
-        """Return the steps to a triple, premises first; none for one that was given. With `occurrence` they rest on that and on the schema."""
+        """Return the steps to a triple, premises first; none for one that was given.
+
+        With `occurrence` they rest on that and on the schema.
+        """
         return self._explained(triple, occurrence, frozenset())
 
     def _explained(self, triple: Triple, occurrence: Triple | None, seen: frozenset[Triple]) -> Steps | None:

@@ -15,7 +15,9 @@ from epsparql.trees import walk_nodes
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Represents a solution: for a SELECT a term per variable, None if unbound; for a CONSTRUCT `triples`; of other forms the interval says all."""
+    """Represents a solution: for a SELECT a term per variable, None if unbound; for a CONSTRUCT `triples`; of other
+    forms the interval says all.
+    """
 
     values: tuple[str | None, ...]
     triples: tuple[Triple, ...]

@@ -1,4 +1,6 @@
-"""This module describes what a derivation rests on, and where that is looked for: occurrences, the background, and what either entails."""
+"""This module describes what a derivation rests on, and where that is looked for: occurrences, the background, and
+what either entails.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +37,10 @@ class StepBudget:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """Represents a triple of a stream as it was accepted at the log position `offset`, or as the solution `solution` of the rule `rule` derived it."""
+    """Represents a triple of a stream.
+
+    It was accepted at the log position `offset`, or the rule `rule` derived it by its solution `solution`.
+    """
 
     triple: Triple
     stream: str
@@ -57,7 +62,9 @@ class BackgroundFact:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Holds a triple pattern with the triple that it matched: what was given, and the steps by which the triple follows from that."""
+    """Holds a triple pattern with the triple that it matched: what was given, and the steps by which the triple
+    follows from that.
+    """
 
     pattern: str
     triple: Triple
@@ -67,7 +74,9 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Says that triple patterns together have no solution that counts (semantics.md section 3) up to `until`; None: for a timeless solution."""
+    """Says that triple patterns together have no solution that counts (semantics.md section 3) up to `until`; None:
+    for a timeless solution.
+    """
 
     operator: str
     patterns: tuple[str, ...]
@@ -127,7 +136,10 @@ class Edge:
 
 
 class World:
-    """Holds all that a query saw up to a solution. `windows` has the contents of named windows, from after the one instant to the other."""
+    """Holds all that a query saw up to a solution.
+
+    `windows` has the contents of named windows, from after the one instant to the other.
+    """
 
     def __init__(
         self,

@@ -37,7 +37,9 @@ class OwnEvents:
                 self._arguments.setdefault((node, each.start, each.end), {})[read[2]] = value
 
     def explain(self, proof: Proof) -> Proof | None:
-        """Return a proof in which each event of the program has the rule that derived it; None if that would be a circle."""
+        """Return a proof in which each event of the program has the rule that derived it; None if that would be a
+        circle.
+        """
         steps: dict[object, tuple[Step, ...]] = {}
         for k, step in enumerate(proof.steps):
             if isinstance(step, Used) and isinstance(step.given, Occurrence) and step.given.stream == OWN:

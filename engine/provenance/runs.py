@@ -1,4 +1,6 @@
-"""This module derives reports of runs and sessions: which elements of a group each run has, and when it reports (semantics.md section 13)."""
+"""This module derives reports of runs and sessions: which elements of a group each run has, and when it reports
+(semantics.md section 13).
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,7 +21,10 @@ ValueOf = Callable[[a.Expression, Proof], Term | None]
 
 @dataclass(frozen=True, slots=True)
 class RunReports:
-    """The runs of one group. `absent` are the solutions of UNTIL that agree with its key; `asked` is the instant up to which it is reported."""
+    """The runs of one group.
+
+    `absent` are the solutions of UNTIL that agree with its key; `asked` is the instant up to which it is reported.
+    """
 
     window: a.RunWindow
     absent: Sequence[Proof]
@@ -74,7 +79,9 @@ class RunReports:
         return not any(z.start is None or z.end is None or self._end(x) < z.start <= z.end < self._end(y) for z in self.absent)
 
     def _ends(self, run: Sequence[Proof]) -> Iterator[Micros]:
-        """Yield the instants that end a run by themselves; a run without deadline may end with the streams, at the instant that is asked for."""
+        """Yield the instants that end a run by themselves; a run without deadline may end with the streams, at the
+        instant that is asked for.
+        """
         end, gap, within = self._end(run[-1]), self.window.gap, self.window.within
         deadlines = [] if gap is None else [end + gap]
         if within is not None:

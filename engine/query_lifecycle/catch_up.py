@@ -1,4 +1,6 @@
-"""This module lets queries fall behind the others: paused ones, and ones that read the log from before their registration. `Behind` brings them up."""
+"""This module lets queries fall behind the others: paused ones, and ones that read the log from before their
+registration. `Behind` brings them up.
+"""
 
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
@@ -42,7 +44,9 @@ def register_query(engine: EngineState, entry: Register) -> bool:
 
 
 def begin_behind(engine: EngineState, lead: int, entry: Register) -> Behind:
-    """Return what is behind from the position `lead` on: a query that reads the past, which is not in the engine, and those that it holds."""
+    """Return what is behind from the position `lead` on: a query that reads the past, which is not in the engine, and
+    those that it holds.
+    """
     held, streams = set(entry.holds), set(parse_entry(entry).streams)
     rests_on = find_reached(streams, engine.rules)
     rules = [rule for rule in engine.registered.values() if rule.offset not in held and _writes(rule) in rests_on]
@@ -81,7 +85,10 @@ def fork(engine: EngineState, at: int, own: set[int], streams: Iterable[str] = (
 def copied(
     side: EngineState, member: ScheduledNetwork, queries: Sequence[Planned], needs: Choice | None = None
 ) -> ScheduledNetwork:  # fmt: skip
-    """Return a network with copies of some queries of another one, as they stand. Of what waits, it has what `needs` chooses by its ends."""
+    """Return a network with copies of some queries of another one, as they stand.
+
+    Of what waits, it has what `needs` chooses by its ends.
+    """
     meta, arrays = snapshot_network(member.network, queries)
     network = Network(
         side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without

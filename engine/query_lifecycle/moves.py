@@ -1,9 +1,12 @@
-"""This module says what queries that come to live in another partition need of the log (docs/decisions/0104-moves-of-one-set.md).
+"""This module says what queries that come to live in another partition need of the log
+(docs/decisions/0104-moves-of-one-set.md).
 
-What is in one engine moves as it is, where another engine can take its place. For the rest, an engine beside reads the log, as far back as they look.
+What is in one engine moves as it is, where another engine can take its place. For the rest, an engine beside reads
+the log, as far back as they look.
 
-Another number of partitions is a move of all queries at one entry (docs/decisions/0091-another-number-of-partitions.md). Each new engine begins with an
-earlier one, lets go of what lives elsewhere from then on, and reads for what it lacks.
+Another number of partitions is a move of all queries at one entry
+(docs/decisions/0091-another-number-of-partitions.md). Each new engine begins with an earlier one, lets go of what
+lives elsewhere from then on, and reads for what it lacks.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,8 +44,9 @@ def let_go(engine: EngineState, leaving: Collection[int]) -> None:
 class Start:
     """Says where an engine begins to read for queries that move.
 
-    Before the entry at the place, the `entries` of these queries stand. At the end they have the `times`, by registration; None where reading begins at
-    the log's beginning. It is `bounded` if the queries look back no further than the place because they never do.
+    Before the entry at the place, the `entries` of these queries stand. At the end they have the `times`, by
+    registration; None where reading begins at the log's beginning. It is `bounded` if the queries look back no
+    further than the place because they never do.
     """
 
     place: Place
@@ -63,7 +67,8 @@ class StartFinder:
     def find_start(self, moved: Moved) -> Start | None:
         """Return a start that reaches back as far as queries look; None if they are to be read for from the beginning.
 
-        A rule that has ended may have left its mark on the time of the others. Nothing before the first of the registrations matters.
+        A rule that has ended may have left its mark on the time of the others. Nothing before the first of the
+        registrations matters.
         """
         engine = self._engine
         if moved.members.keys() & engine.behind.keys():
@@ -84,7 +89,8 @@ class StartFinder:
 
 
 def find_needed_position(engine: EngineState) -> int:
-    """Return the position from which on the log is read again for the queries of this engine if they move; 0 for its beginning.
+    """Return the position from which on the log is read again for the queries of this engine if they move; 0 for its
+    beginning.
 
     What lives in one partition keeps the log only where it looks back a bounded time: else its state can move as it is.
     """
@@ -112,9 +118,11 @@ def begin(side: EngineState, start: Start) -> None:
 # ---------------------------------------------------------------- another number of partitions
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Says what one of the earlier engines has: the sets of all queries, and the starts of those that it has state of, by their first registration.
+    """Says what one of the earlier engines has: the sets of all queries, and the starts of those that it has state
+    of, by their first registration.
 
-    Of a single engine, these sets are new. `alone` has the first registrations of those that only their state as it is can give a place.
+    Of a single engine, these sets are new. `alone` has the first registrations of those that only their state as it
+    is can give a place.
     """
 
     position: int
@@ -128,8 +136,8 @@ class Standing:
 class Renumbering:
     """Says where all queries live from an entry of the log on, because the number of partitions changes there.
 
-    The engine of each partition begins with that of an earlier partition, by `sources`. `starts` are by the first registration of a set; where there is none,
-    reading begins at the log's beginning.
+    The engine of each partition begins with that of an earlier partition, by `sources`. `starts` are by the first
+    registration of a set; where there is none, reading begins at the log's beginning.
     """
 
     sets: Sets
@@ -169,7 +177,8 @@ def list_names(sets: Iterable[Moved]) -> list[str]:
 
 
 def survey(engine: EngineState, number: int, begin: int) -> Standing:
-    """Return how an earlier engine stands, where `number` partitions are to follow and the log begins at the position `begin`.
+    """Return how an earlier engine stands, where `number` partitions are to follow and the log begins at the position
+    `begin`.
 
     Raises OnePartitionOnly.
     """
@@ -186,7 +195,10 @@ def survey(engine: EngineState, number: int, begin: int) -> Standing:
 
 
 def _sets_of_one(engine: EngineState, number: int) -> Sets:
-    """Return the sets of the queries of an engine that reads all events, as several partitions have them. Raises OnePartitionOnly."""
+    """Return the sets of the queries of an engine that reads all events, as several partitions have them.
+
+    Raises OnePartitionOnly.
+    """
     sets, entries = Sets(number), engine.registered | engine.fallen
     for behind in engine.behind.values():
         entries |= {entry.offset: entry for entry in _list_behind(engine, behind)}
@@ -214,7 +226,9 @@ def _list_behind(engine: EngineState, behind: Behind) -> Iterable[Register]:
 
 
 def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumbering:
-    """Return where the queries of some engines, which stand at one entry of a log that begins at `begin`, live with another number of partitions."""
+    """Return where the queries of some engines, which stand at one entry of a log that begins at `begin`, live with
+    another number of partitions.
+    """
     position, earlier = standings[0].position, len(standings)
     starts = {first: start for standing in reversed(standings) for first, start in standing.starts.items()}
     fallen = {registered: entry for standing in standings for registered, entry in standing.fallen.items()}
@@ -228,7 +242,9 @@ def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumber
 
 
 def _choose_sources(sets: Iterable[Moved], starts: Mapping[int, Start], earlier: int, number: int, begin: int) -> tuple[int, ...]:
-    """Return the earlier partition with whose engine each new partition begins: all of them, else those with most state that the log cannot give."""
+    """Return the earlier partition with whose engine each new partition begins: all of them, else those with most
+    state that the log cannot give.
+    """
     if number >= earlier:
         return tuple(partition * earlier // number for partition in range(number))
     unread = [0] * earlier
@@ -240,7 +256,10 @@ def _choose_sources(sets: Iterable[Moved], starts: Mapping[int, Start], earlier:
 
 
 def _route(each: Moved, sources: Sequence[int], number: int) -> Route:
-    """Return where a set lives. One that lived in one partition goes where its state is, if any engine begins with that."""
+    """Return where a set lives.
+
+    One that lived in one partition goes where its state is, if any engine begins with that.
+    """
     if each.route.part is not None:
         return each.route if number > 1 else Route(None)
     places = [partition for partition, source in enumerate(sources) if source == each.before.home] or list(range(number))

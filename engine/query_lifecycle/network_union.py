@@ -1,7 +1,9 @@
-"""This module makes one network of several that reach the same streams, once they stand at the same instant (docs/decisions/0019-what-is-behind.md).
+"""This module makes one network of several that reach the same streams, once they stand at the same instant
+(docs/decisions/0019-what-is-behind.md).
 
-A query that was paused, has read the past or was promoted comes back with a network of its own, which costs up to 0.3 MB whatever it keeps. Queries that
-come while the background changes have one, too. There the queries of the smaller network are placed in the larger one, with what they keep:
+A query that was paused, has read the past or was promoted comes back with a network of its own. It costs up to 0.3
+MB, whatever it keeps. Queries that come while the background changes have one, too. There the queries of the smaller
+network are placed in the larger one, with what they keep:
 
 1. Both have read the log as far, so they have closed the same instants, and at most one instant is open.
 2. What waits for time is the same but for what came before the one or the other was there. No query reads that of the other network.
@@ -31,14 +33,22 @@ from epsparql import QueryError
 
 Ints = NDArray[np.int64]
 MOST_ROWS = 50_000
-"""A network with more goals, or more occurrences that wait, stays as it is: what it costs is little beside them, and the others need not wait."""
+"""A network with more goals, or more occurrences that wait, stays as it is: what it costs is little beside them, and
+the others need not wait.
+"""
 MOST_COMPARED = 10_000
-"""So many occurrences that wait are compared one by one. With more, networks that differ in them wait for a later entry."""
+"""So many occurrences that wait are compared one by one.
+
+With more, networks that differ in them wait for a later entry.
+"""
 _KEY = [c.IN_S, c.IN_P, c.IN_O, c.IN_START, c.IN_END, c.IN_SINCE]
 
 
 def unite_networks(engine: EngineState, entry: int) -> None:
-    """Make one network of those that reach the same streams, as of an entry that has just been applied. No query finds anything else for it."""
+    """Make one network of those that reach the same streams, as of an entry that has just been applied.
+
+    No query finds anything else for it.
+    """
     if not any(member.apart for member in engine.members):
         return
     rules, groups = engine.rules, dict[object, list[ScheduledNetwork]]()
@@ -102,7 +112,9 @@ def _is_settled(engine: EngineState, network: Network) -> bool:
 
 
 def _open_instant(network: Network, now: int) -> None:
-    """Let a network that has closed all instants before `now` stand at that, as if an occurrence had come that concerns no query."""
+    """Let a network that has closed all instants before `now` stand at that, as if an occurrence had come that
+    concerns no query.
+    """
     at = network.net.at
     at[c.NOW], at[c.MOST_NOW] = now, at[c.MOST_MADE]
     at[c.SEEN_MOST], at[c.SEEN_FIRST] = max(at[c.SEEN_MOST], at[c.SEEN_N]), at[c.SEEN_FIRST] + at[c.SEEN_N]
@@ -126,7 +138,10 @@ class _Queue(NamedTuple):
 
 
 def _unite_waiting(main: ScheduledNetwork, side: ScheduledNetwork) -> Ints | None:
-    """Return what waits for time in two networks, with the first one's numbers of streams. Return None if a query reads what its network lacks."""
+    """Return what waits for time in two networks, with the first one's numbers of streams.
+
+    Return None if a query reads what its network lacks.
+    """
     numbers, parts = main.network.slots.streams, list[Ints]()
     fuller, other = (side, main) if side.network.slots.graphs_after < main.network.slots.graphs_after else (main, side)
     for name in main.network.reads | side.network.reads:

@@ -1,7 +1,8 @@
 """This module lets another text take a query's place.
 
-The text is registered there under the query's own number, and what it finds is not told. At one entry of the log both stand at the same position and
-time. There the old plan goes, and the network of the new text comes in its place (docs/decisions/0071-promotions.md).
+The text is registered there under the query's own number, and what it finds is not told. At one entry of the log both
+stand at the same position and time. There the old plan goes, and the network of the new text comes in its place
+(docs/decisions/0071-promotions.md).
 """
 
 from engine.engine_state import Behind, EngineState, join
@@ -48,7 +49,10 @@ def _promote(engine: EngineState, entry: Promote) -> StateChange | None:
 
 
 def read_promotion(engine: EngineState, behind: Behind, entry: CatchUp) -> StateChange | None:
-    """Let the text of a promotion read on, and take over where it has read all. Return how the promotion ended, if it has."""
+    """Let the text of a promotion read on, and take over where it has read all.
+
+    Return how the promotion ended, if it has.
+    """
     assert behind.replaces is not None
     name = next((each.name for each in (engine.registered.get(behind.replaces), *behind.beginning) if each is not None), "")
     for outcome in behind.read(min(entry.upto, entry.offset)):

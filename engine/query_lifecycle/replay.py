@@ -1,8 +1,8 @@
 """This module reads the log again for queries whose state is not at hand.
 
-A query keeps what decides on absence for its window alone. When a change of the background makes the decided side timeless, all that ever came
-decides. So the query reads the log once more from where it began, planned without expiry, and goes on from there in a network of its own
-(docs/decisions/0036-what-a-window-let-go.md).
+A query keeps what decides on absence for its window alone. When a change of the background makes the decided side
+timeless, all that ever came decides. So the query reads the log again from its beginning, planned without expiry.
+From there it runs in a network of its own (docs/decisions/0036-what-a-window-let-go.md).
 """
 
 from engine.background.changes import read_static_rule
@@ -24,7 +24,10 @@ class NotRepeatable(Exception):
 
 
 def read_again(engine: EngineState, planned: Planned, after: int) -> str | None:
-    """Let a query stand where it would stand before the entry `after` if nothing of it expired. Return why that cannot be, if it cannot."""
+    """Let a query stand where it would stand before the entry `after` if nothing of it expired.
+
+    Return why that cannot be, if it cannot.
+    """
     try:
         side = _replayed(engine, planned, after)
     except (LogGap, NotRepeatable) as fault:
@@ -36,7 +39,10 @@ def read_again(engine: EngineState, planned: Planned, after: int) -> str | None:
 
 
 def _replayed(engine: EngineState, planned: Planned, after: int) -> EngineState:
-    """Return an engine that has read the log before `after` with a query and all rules. A partition reads its own share of what is dealt out."""
+    """Return an engine that has read the log before `after` with a query and all rules.
+
+    A partition reads its own share of what is dealt out.
+    """
     entry, side, changes, before = engine.registered[planned.registered], engine.beside_before(after), list[StateChange](), engine.caught_up
     if any(_is_on_cycle(engine, planned, rule) for rule in planned.written.values()):
         raise NotRepeatable("its rule is one of several that feed each other")

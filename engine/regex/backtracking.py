@@ -1,7 +1,8 @@
 """This module matches patterns with back references, which RE2 has not: by backtracking, in at most `MOST_STEPS` steps.
 
-A pattern is compiled to a program of a machine with a stack of places to go back to (Cox, Regular Expression Matching: the Virtual Machine Approach).
-A count of steps bounds a match, not a clock: each server and each replay must give the same answer.
+A pattern is compiled to a program of a machine with a stack of places to go back to (Cox, Regular Expression
+Matching: the Virtual Machine Approach). A count of steps bounds a match, not a clock: each server and each replay
+must give the same answer.
 """
 
 from bisect import bisect_right
@@ -34,7 +35,10 @@ class Op(Enum):
 
 
 class Step(NamedTuple):
-    """Is an instruction. `bounds` are the ends of ranges of characters: a code is in one if an odd number of them is not above it."""
+    """Is an instruction.
+
+    `bounds` are the ends of ranges of characters: a code is in one if an odd number of them is not above it.
+    """
 
     op: Op
     target: int = 0
@@ -55,7 +59,10 @@ class RegexProgram:
         self._steps.append(Step(Op.MATCH))
 
     def find_matches(self, text: str) -> Iterator[Captures]:
-        """Yield the matches from left to right, none within another. Raises: PatternFault, where they take too many steps."""
+        """Yield the matches from left to right, none within another.
+
+        Raises: PatternFault, where they take too many steps.
+        """
         budget, start = [MOST_STEPS], 0
         while start <= len(text):
             found = self._match(text, start, budget)

@@ -1,4 +1,5 @@
-"""REGEX and REPLACE run on RE2, which takes time linear in the text and in the pattern written out: their product is bounded.
+"""REGEX and REPLACE run on RE2, which takes time linear in the text and in the pattern written out: their product is
+bounded.
 
 RE2 has no back references: patterns with them are matched by backtracking, in a bounded number of steps.
 """
@@ -29,7 +30,10 @@ _RE2_GROUPS = 9
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """Holds a pattern as RE2 reads it, None where it has references; and its size. With `m`, RE2's ^ matches after the text's last line feed too."""
+    """Holds a pattern as RE2 reads it, None where it has references; and its size.
+
+    With `m`, RE2's ^ matches after the text's last line feed too.
+    """
 
     pattern: Pattern
     re2: str | None

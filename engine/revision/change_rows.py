@@ -4,8 +4,9 @@ A change is a row of SOLUTIONS whose first value is its header:
 
     + or -, more, settled, end, id        with blanks between; instants have 20 characters
 
-`more` is 1 where the next change belongs to the same entry, else 0. What ends before the instant `settled` is decided for good once the change is taken
-in. The column `end` holds the entry's offset, so the ids of changes follow the log. The column `start` is the solution's.
+`more` is 1 where the next change belongs to the same entry, else 0. What ends before the instant `settled` is decided
+for good once the change is taken in. The column `end` holds the entry's offset, so the ids of changes follow the log.
+The column `start` is the solution's.
 """
 
 from dataclasses import dataclass

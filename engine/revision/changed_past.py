@@ -14,7 +14,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangedPast:
-    """Holds the ends of occurrences that came late or were taken back, sorted, and how far ahead each query stood (`stood`) when the first of them did.
+    """Holds the sorted ends of occurrences that came late or were taken back. `stood` is how far ahead each query was
+    when the first of them came.
 
     Solutions depend on what ends at most `reach` µs before them; None if that has no bound.
     """

@@ -1,12 +1,14 @@
-"""This module evaluates revised queries ahead of the horizon (semantics.md section 14, docs/decisions/0081-revision.md).
+"""This module evaluates revised queries ahead of the horizon (semantics.md section 14,
+docs/decisions/0081-revision.md).
 
     log ──▶ settled networks: time is the streams' watermark, H behind ──▶ nothing is told
      │            │ copied, with what waits, at an entry `Revise`
      └──────▶ engine ahead: time is what the streams have reached ──▶ changelog
 
-The engine ahead reads what comes in order. An entry that changes the past, or what is registered, ends it. Until the next `Revise`, what the settled
-networks find is kept. There a new engine ahead is made out of them, and the difference is told. So what is told depends on the log alone, and entries
-between share one run over the past. If the queries look back for a bounded time, the run reads only what lies so near to a change, or to the latest end.
+The engine ahead reads what comes in order. An entry that changes the past, or what is registered, ends it. Until the
+next `Revise`, what the settled networks find is kept. There a new engine ahead is made out of them, and the
+difference is told. So what is told depends on the log alone, and entries between share one run over the past. If the
+queries look back for a bounded time, the run reads only what lies so near to a change, or to the latest end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +37,9 @@ from epsparql import parse
 
 _NO_INSTANTS = np.empty(0, np.int64)
 Settled = Mapping[int, Micros | NDArray[np.int64]]
-"""By registration of a revised query, the instant that its settled network has reached: after all entries of a span, or after each."""
+"""By registration of a revised query, the instant that its settled network has reached: after all entries of a span,
+or after each.
+"""
 
 
 class Revision:
@@ -68,7 +72,10 @@ class Revision:
         self._settling.pop(registered, None)
 
     def note_failure(self, registered: int, entry: int) -> None:
-        """Forget a query that has failed at an entry. What the engine ahead finds for it in the span before that entry is told first."""
+        """Forget a query that has failed at an entry.
+
+        What the engine ahead finds for it in the span before that entry is told first.
+        """
         if self._failed is None:
             self.forget_query(registered)
         elif registered in self.standing:
@@ -86,7 +93,10 @@ class Revision:
             self._note_settling()
 
     def upset(self, ends: Ints) -> None:
-        """Run ahead no more until the next entry `Revise`, because occurrences with these ends came late or went. Call this between spans."""
+        """Run ahead no more until the next entry `Revise`, because occurrences with these ends came late or went.
+
+        Call this between spans.
+        """
         if self.ahead is not None:
             members = self.ahead.members
             self._stood = {registered: each.time for each in members for registered in each.network.planned if registered in self.standing}
@@ -107,14 +117,20 @@ class Revision:
         return [member for member in self._engine.members if member.revised]
 
     def keep(self, found: Iterable[pa.RecordBatch]) -> None:
-        """Keep what a settled network finds while no engine runs ahead. An engine beside another one, which tells nothing of it, lets it go."""
+        """Keep what a settled network finds while no engine runs ahead.
+
+        An engine beside another one, which tells nothing of it, lets it go.
+        """
         for registered, own in _by_query(found):
             if registered in self._settling:
                 self._settling[registered].add(own)
 
     # ------------------------------------------------------------ what comes in order
     def translate(self, entries: Sequence[Entry], ends: Mapping[int, Micros]) -> list[Entry]:
-        """Return the entries that the engine ahead may read, with what the streams reach as their watermarks. Call this before time passes."""
+        """Return the entries that the engine ahead may read, with what the streams reach as their watermarks.
+
+        Call this before time passes.
+        """
         if self.ahead is None:
             return []
         self._ends, self._failed = ends, {}
@@ -132,7 +148,8 @@ class Revision:
     def follow_span(
         self, read: Sequence[Entry], new: Mapping[Feed, Arrivals], settled: Settled, changes: list[StateChange]
     ) -> Iterator[pa.RecordBatch]:
-        """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they bring.
+        """Let the engine ahead read the entries of a span, which `translate` gave, and yield the changes that they
+        bring.
 
         Of a query that fails there or in its settled network, these are the changes before the first such entry.
         """
@@ -157,7 +174,8 @@ class Revision:
     def _fail_queries(self, ended: Iterable[StateChange], changes: list[StateChange]) -> dict[int, int]:
         """Fail the revised queries that failed ahead, and those that rest on a rule which did.
 
-        The first failure counts: an entry is read by the settled networks before it is read ahead. Return the entries at which queries failed.
+        The first failure counts: an entry is read by the settled networks before it is read ahead. Return the entries
+        at which queries failed.
         """
         last, self._failed = self._failed or {}, None
         for change in sorted((each for each in ended if each.state == "failed"), key=lambda each: each.entry):
@@ -205,7 +223,10 @@ class Revision:
         self._settling, self._since, self._stood, self._changed = {}, {}, {}, []
 
     def _find_changed_past(self) -> ChangedPast:
-        """Return what has changed since an engine ran ahead. All has, if a query stands before its first instant, which what came may have moved."""
+        """Return what has changed since an engine ran ahead.
+
+        All has, if a query stands before its first instant, which what came may have moved.
+        """
         members = self._settled_members()
         if not self._stood or any(member.network.slots.find_unopened() for member in members):
             return ChangedPast(_NO_INSTANTS, {}, None)
@@ -237,7 +258,10 @@ class Revision:
         }
 
     def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `snapshot` gave, once the engine has its networks. What the engine ahead finds again stands already."""
+        """Take over what `snapshot` gave, once the engine has its networks.
+
+        What the engine ahead finds again stands already.
+        """
         self.standing = {registered: StandingSet.from_bytes(arrays[f"standing_set.{registered}"]) for registered in meta["standing"]}
         if meta["ahead"]:
             self._run_ahead(self._engine.position, self._find_changed_past(), [])
@@ -247,7 +271,9 @@ class Revision:
             self._note_settling()
 
     def _list_ahead(self) -> list[tuple[ScheduledNetwork, list[Planned]]]:
-        """Return what an engine ahead has copies of: the revised queries, and the rules on which they rest, each with its network."""
+        """Return what an engine ahead has copies of: the revised queries, and the rules on which they rest, each with
+        its network.
+        """
         engine = self._engine
         rests_on = find_reached({name for member in self._settled_members() for name in member.network.reads}, engine.rules)
         found = [
@@ -256,7 +282,10 @@ class Revision:
         return [(member, wanted) for member, wanted in found if wanted]
 
     def _run_ahead(self, entry: int, past: ChangedPast, changes: list[StateChange]) -> Sequence[pa.RecordBatch]:
-        """Make the engine ahead out of the settled networks, and return what it finds in what waits, as far as a change of the past needs that."""
+        """Make the engine ahead from the settled networks.
+
+        Return what it finds in the waiting entries, as far as a change of the past needs that.
+        """
         engine, ahead = self._engine, self._engine.beside()
         ahead.known, ahead.fallen, ahead.heeds = engine.known, dict(engine.fallen), lambda _: False
         ahead.streams = {name: replace(stream, watermark=stream.reached) for name, stream in engine.streams.items()}

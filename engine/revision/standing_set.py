@@ -126,7 +126,10 @@ def _number_copies(digests: Sequence[bytes], before: Counter[bytes]) -> list[byt
 
 
 def _digest_solutions(starts: pa.Int64Array, ends: pa.Int64Array, values: pa.ListArray) -> list[bytes]:
-    """Return what tells each solution from others that bind or last otherwise. Terms hold no line feeds, and none is empty."""
+    """Return what tells each solution from others that bind or last otherwise.
+
+    Terms hold no line feeds, and none is empty.
+    """
     import pyarrow.compute as pc  # it takes 0.1 s to load, so only where rows come
 
     times = np.column_stack([int64s(starts), int64s(ends)]).astype("<i8").tobytes()

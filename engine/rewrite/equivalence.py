@@ -1,4 +1,6 @@
-"""This module finds queries that one plan answers: they differ in the names of variables, in the order of triples, or in what simplifying removes."""
+"""This module finds queries that one plan answers: they differ in the names of variables, in the order of triples, or
+in what simplifying removes.
+"""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -14,7 +16,8 @@ Names = dict[Variable, Variable]
 
 
 def have_one_plan(one: a.Query, other: a.Query) -> bool:
-    """Return whether two rewritten queries have the same solutions, in the same order of emission and in the same columns.
+    """Return whether two rewritten queries have the same solutions, in the same order of emission and in the same
+    columns.
 
     Solutions of one instant are ordered by the names of variables, so the order of the names must be alike.
     """

@@ -12,9 +12,11 @@ from epsparql.recursion import deep_stack
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """Holds the operands that a pattern joins, in the order of its text. What only limits or extends the solutions of an operand belongs to it.
+    """Holds the operands that a pattern joins, in the order of its text. What only limits or extends the solutions of
+    an operand belongs to it.
 
-    `segments` says, by the identity of each part of the pattern, which operands it joins: the first and the last, counted from 0.
+    `segments` says, by the identity of each part of the pattern, which operands it joins: the first and the last,
+    counted from 0.
     """
 
     patterns: tuple[a.Pattern, ...] = ()
@@ -22,7 +24,10 @@ class Operands:
 
 
 def find_operands(pattern: a.Pattern) -> Operands:
-    """Return the operands of SEQ, AND, EQUALS, the interval relations and WITHOUT. A pattern that must be absent is none."""
+    """Return the operands of SEQ, AND, EQUALS, the interval relations and WITHOUT.
+
+    A pattern that must be absent is none.
+    """
     found, segments = list[a.Pattern](), dict[int, tuple[int, int]]()
 
     def visit(node: a.Pattern, *, outermost: bool) -> None:

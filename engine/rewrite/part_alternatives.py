@@ -1,4 +1,6 @@
-"""An alternative path that has a sequence becomes a UNION (SPARQL 1.1, 18.4): solutions of a sequence are told apart by its inner nodes."""
+"""An alternative path that has a sequence becomes a UNION (SPARQL 1.1, 18.4): solutions of a sequence are told apart
+by its inner nodes.
+"""
 
 from collections.abc import Iterator
 from itertools import count
@@ -9,7 +11,9 @@ from epsparql.terms import TermOrVariable, Variable
 
 
 def part_alternatives(query: a.Query) -> a.Query:
-    """Return the query without alternatives of sequences, but for those that are repeated: a repeated path finds each pair of ends once."""
+    """Return the query without alternatives of sequences, but for those that are repeated: a repeated path finds each
+    pair of ends once.
+    """
     numbers = count()
 
     def part_path(pattern: a.Pattern) -> a.Pattern:
@@ -43,7 +47,9 @@ def _has_sequence(path: a.PropertyPath) -> bool:
 
 
 def _write_out(pattern: a.Path, numbers: Iterator[int]) -> a.Pattern:
-    """Return a path as a UNION of its alternatives, with a hidden variable for each inner node of their sequences; no label has a slash."""
+    """Return a path as a UNION of its alternatives, with a hidden variable for each inner node of their sequences; no
+    label has a slash.
+    """
     place = pattern.place
 
     def write_out(path: a.PropertyPath, start: TermOrVariable, end: TermOrVariable) -> a.Pattern:

@@ -1,4 +1,6 @@
-"""Triple terms with variables become variables: a pattern takes its triple terms apart by functions, a template puts them together (RDF 1.2)."""
+"""Triple terms with variables become variables: a pattern takes its triple terms apart by functions, a template puts
+them together (RDF 1.2).
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -12,7 +14,8 @@ from epsparql.terms import BlankNode, Iri, Literal, TermOrVariable, TripleTerm, 
 def part_triple_terms(query: a.Query) -> a.Query:
     """Return the query without patterns of triple terms.
 
-    A hidden variable stands for each, with conditions on its parts. Equal ones have one variable: the same parts are the same triple term.
+    A hidden variable stands for each, with conditions on its parts. Equal ones have one variable: the same parts are
+    the same triple term.
     """
     names: dict[TripleTermPattern, Variable] = {}
 

@@ -13,12 +13,13 @@ from epsparql.trees import list_fields
 
 
 def prune_binds(query: a.Query) -> a.Query:
-    """Return the query without BINDs to a variable that stands nowhere else, if certain variables alone decide the value.
+    """Return the query without BINDs to a variable that stands nowhere else, if certain variables alone decide the
+    value.
 
     Sub-SELECTs do not project such variables.
 
-    A solution is one with such a BIND and without it. Under UNION two that differ in its variable alone would become one. Where solutions
-    are put in order or counted, the variable has a say in which comes first.
+    A solution is one with such a BIND and without it. Under UNION two that differ in its variable alone would become
+    one. Where solutions are put in order or counted, the variable has a say in which comes first.
     """
     if query.sources.windows or (isinstance(query, a.Select) and query.modifiers != a.PLAIN):
         return query

@@ -59,14 +59,18 @@ class _Renaming:
 
 
 def restore_name(variable: Variable) -> str | None:
-    """Return the name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the like."""
+    """Return the name by which its own SELECT sees a variable, also where others do not; None for blank nodes and the
+    like.
+    """
     if not variable.hidden:
         return variable.name
     return variable.name[3:].partition("#")[0] if variable.name.startswith("_:?") else None
 
 
 def is_seen(variable: Variable) -> bool:
-    """Return whether its own SELECT sees a variable: blank nodes and the like share nothing in MINUS, and are no values of COUNT(DISTINCT *)."""
+    """Return whether its own SELECT sees a variable: blank nodes and the like share nothing in MINUS, and are no
+    values of COUNT(DISTINCT *).
+    """
     return restore_name(variable) is not None
 
 

@@ -15,7 +15,9 @@ BACKGROUND = ""
 
 
 def resolve_datasets(query: a.Query, default_graph: str) -> a.Query:
-    """Return the query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden variable."""
+    """Return the query whose triple patterns say where they look; under GRAPH all rows carry the graph in a hidden
+    variable.
+    """
     dataset = query.sources.dataset
     among = dataset.default if dataset is not None else (UNNAMED,) if default_graph == "unnamed" else None
     window = BACKGROUND if query.sources.windows else None

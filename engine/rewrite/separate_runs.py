@@ -1,4 +1,6 @@
-"""UNTIL gets variables of its own, and reports of a group's runs that are the same solution become one (semantics.md section 13)."""
+"""UNTIL gets variables of its own, and reports of a group's runs that are the same solution become one (semantics.md
+section 13).
+"""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -15,7 +17,10 @@ _MERGED = "_:merged"
 
 
 def separate_runs(query: a.Query) -> a.Query:
-    """Return the query whose runs, and whose ONCE PER, share only their keys with UNTIL, and whose reports are told apart by the key, SELECT's values and interval."""
+    """Return the query whose runs and ONCE PER share only their keys with UNTIL.
+
+    Its reports are told apart by the key, SELECT's values and interval.
+    """
     below = replace_patterns(query, _separate)
     if not isinstance(below, a.Select):
         return below
@@ -60,7 +65,9 @@ def _merge_reports(pattern: a.Pattern, projection: tuple[Variable, ...], modifie
 
 
 def _tell_apart(pattern: a.Pattern, projection: tuple[Variable, ...]) -> tuple[Variable, ...] | None:
-    """Return what tells the reports of a SELECT's own runs apart; None if its aggregates are all shown, since what differs in one differs there."""
+    """Return what tells the reports of a SELECT's own runs apart; None if its aggregates are all shown, since what
+    differs in one differs there.
+    """
     group = _find_run_group(pattern)
     if group is None:
         return None

@@ -11,12 +11,16 @@ OnPattern = Callable[[a.Pattern], a.Pattern]
 
 
 def replace_patterns(node: Node, change: OnPattern) -> Node:
-    """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too; `node` itself where none changes."""
+    """Return `node` with each pattern directly below it changed, those of EXISTS in its expressions too; `node`
+    itself where none changes.
+    """
     return rebuild(node, lambda value: _changed(value, change))
 
 
 def rebuild(node: Node, change: Callable[[Any], Any]) -> Node:
-    """Return a dataclass with each field, or each part of one that is a tuple, changed; the dataclass itself where none changes."""
+    """Return a dataclass with each field, or each part of one that is a tuple, changed; the dataclass itself where
+    none changes.
+    """
     changed: dict[str, Any] = {}
     for name in node.__dataclass_fields__:  # type: ignore[attr-defined]  # `fields` makes a list of them at each call
         before = getattr(node, name)

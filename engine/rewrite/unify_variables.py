@@ -36,7 +36,9 @@ def _as_one(inner: a.Pattern, kept: Variable, other: Variable, rest: list[a.Expr
 
 
 def is_positive(pattern: a.Pattern) -> bool:
-    """Return whether a pattern is made of triple patterns, positive joins and conditions: each solution binds all of its variables."""
+    """Return whether a pattern is made of triple patterns, positive joins and conditions: each solution binds all of
+    its variables.
+    """
     match pattern:
         case a.Bgp(triples):
             return bool(triples)

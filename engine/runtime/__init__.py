@@ -1,1 +1,3 @@
-"""This package leads from the entries of a log to the feeds of networks, and back: clocks, the order of events, registered queries, results."""
+"""This package leads from the entries of a log to the feeds of networks, and back: clocks, the order of events,
+registered queries, results.
+"""

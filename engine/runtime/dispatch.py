@@ -49,7 +49,10 @@ class Layout:
 
 
 def build_layout(members: Sequence[ScheduledNetwork], rules: Sequence[a.Construct], former: Layout | None = None) -> Layout:
-    """Return the layout of these networks; `rules` are all of the engine's, those that have failed included. The `former` layout saves work."""
+    """Return the layout of these networks; `rules` are all of the engine's, those that have failed included.
+
+    The `former` layout saves work.
+    """
     known = {} if former is None else {listener.member: listener for listener in former.order}
     order = tuple(make_listener(member, rules, known.get(member)) for member in sort_by_rules(members))
     by_stream: dict[str, list[Listener]] = {}
@@ -70,7 +73,10 @@ def make_listener(member: ScheduledNetwork, rules: Sequence[a.Construct], former
 
 
 def _find_outlets(queries: Sequence[Planned], former: Listener | None, *, silent: bool) -> Outlets:
-    """Return where the solutions of queries come out. A few that have come to thousands are added to what is known of these."""
+    """Return where the solutions of queries come out.
+
+    A few that have come to thousands are added to what is known of these.
+    """
     known = 0 if former is None else len(former.queries)
     if former is None or former.silent != silent or len(queries) > known + _FEW or queries[:known] != former.queries:
         return make_outlets(queries, silent=silent)

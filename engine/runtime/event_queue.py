@@ -23,7 +23,9 @@ Key = tuple[int, ...]
 
 
 class Waiting:
-    """Keeps occurrences as columns of a kernel's feed, and gives out those that end first; of equal ends, those that came first."""
+    """Keeps occurrences as columns of a kernel's feed, and gives out those that end first; of equal ends, those that
+    came first.
+    """
 
     __slots__ = ("_came", "_n", "_retracted", "_rows")
 

@@ -23,10 +23,12 @@ Mark = tuple[int, int, int, int, int]
 
 @dataclass(slots=True, eq=False)
 class ScheduledNetwork:
-    """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events are dealt out by `part`.
+    """Holds a network with its clock: `time` is the query time in µs, `pending` has arrived and waits for it. Events
+    are dealt out by `part`.
 
-    If its queries are `revised`, what ends at the query time itself waits, so that all solutions that end later are yet to be found. What the queries
-    of a `silent` network find is not told. Another network may reach the same streams as one that stands `apart`, until both are made one.
+    If its queries are `revised`, what ends at the query time itself waits, so that all solutions that end later are
+    yet to be found. What the queries of a `silent` network find is not told. Another network may reach the same
+    streams as one that stands `apart`, until both are made one.
     """
 
     network: Network
@@ -43,7 +45,9 @@ class ScheduledNetwork:
 
     @property
     def passed(self) -> int:
-        """Return the instant before which nothing comes any more; NO_TIME after the end of all streams, which ends no partial match."""
+        """Return the instant before which nothing comes any more; NO_TIME after the end of all streams, which ends no
+        partial match.
+        """
         return self.time if self.time < END_OF_TIME else NO_TIME
 
     def share_query(self, registered: int) -> None:
@@ -63,7 +67,8 @@ class ScheduledNetwork:
             self.pending.keep_streams([streams.numbers[name] for name in streams.reads])
 
     def feed_one(self, offset: int, time: int, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """Return the kernel's feed as `feed` does, over one entry that brings occurrences and leaves `time` before the end.
+        """Return the kernel's feed as `feed` does, over one entry that brings occurrences and leaves `time` before
+        the end.
 
         Most entries of a live stream come alone.
         """
@@ -89,7 +94,8 @@ class ScheduledNetwork:
     def feed(self, entries: Sequence[Entry], course: NetworkTime, new: Sequence[tuple[str, Arrivals]]) -> Ints:
         """Return what the kernel is to take in over these entries.
 
-        Each occurrence goes in at the first entry at which its instant is released; where that leaves time further on, a tick follows.
+        Each occurrence goes in at the first entry at which its instant is released; where that leaves time further
+        on, a tick follows.
         """
         first, time = entries[0].offset, course.time
         table = self._number_streams(new)
@@ -115,7 +121,9 @@ class ScheduledNetwork:
         return insert_marks(np.ascontiguousarray(table), marks)
 
     def _open_at_instants(self, table: Ints, before: int, time: int, offset: int) -> list[Mark]:
-        """Return the marks that open queries at the first instant that is a pattern of theirs, where that comes before any occurrence they read."""
+        """Return the marks that open queries at the first instant that is a pattern of theirs, where that comes
+        before any occurrence they read.
+        """
         slots = self.network.slots
         found = []
         for planned in slots.with_instants.values():
@@ -131,7 +139,9 @@ class ScheduledNetwork:
         return found
 
     def _find_openings(self, entries: Sequence[Entry], course: NetworkTime, table: Ints, accepted: Ints) -> dict[int, list[tuple[int, int]]]:
-        """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an occurrence."""
+        """Return, by place of the entry, (query, t0) of the queries whose streams end or fall silent there without an
+        occurrence.
+        """
         time = course.time
         silent = [k for k, entry in enumerate(entries) if isinstance(entry, Tick | Finish)]
         unopened = self.network.slots.find_unopened() if silent else []
@@ -153,7 +163,9 @@ class ScheduledNetwork:
         return found
 
     def _number_streams(self, new: Sequence[tuple[str, Arrivals]]) -> Ints:
-        """Return the new occurrences of the streams that the network reads, by its numbers of streams, in the order of the entries that bring them."""
+        """Return the new occurrences of the streams that the network reads, by its numbers of streams, in the order
+        of the entries that bring them.
+        """
         for name, part in new:
             part.table[c.IN_STREAM] = self.network.slots.streams.numbers[name]
         table = new[0][1].table if len(new) == 1 else np.concatenate([NO_ARRIVALS.table, *(part.table for _, part in new)], axis=1)
@@ -163,7 +175,10 @@ class ScheduledNetwork:
         return table.take(np.argsort(since, kind="stable"), axis=1)
 
     def _without_idle_graphs(self, table: Ints) -> Ints:
-        """Return a feed without the graphs that no query asks for. So occurrences that only graphs tell apart are one, whatever the block told of them."""
+        """Return a feed without the graphs that no query asks for.
+
+        So occurrences that only graphs tell apart are one, whatever the block told of them.
+        """
         after, n = self.network.slots.graphs_after, table.shape[1]
         if n == 0 or (table.item(c.IN_G, 0) == 0 if n == 1 else not table[c.IN_G].any()):
             return table
@@ -200,7 +215,9 @@ class ScheduledNetwork:
 
 
 def find_last_instant(before: int, latest: int) -> int:
-    """Return the last instant of streams that have finished: the time they had reached, or their latest end; 1970 if there was none."""
+    """Return the last instant of streams that have finished: the time they had reached, or their latest end; 1970 if
+    there was none.
+    """
     return max(before if before < END_OF_TIME else NO_TIME, latest, 0 if latest == NO_TIME else NO_TIME)
 
 

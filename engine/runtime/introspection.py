@@ -1,4 +1,5 @@
-"""This module tells how far a query is: the rows that came into its operators and went out, and the partial solutions that they keep (ETALIS's goals).
+"""This module tells how far a query is: the rows that came into its operators and went out, and the partial solutions
+that they keep (ETALIS's goals).
 
 It also tells the size of what collectors hold.
 """
@@ -42,8 +43,8 @@ class Side:
 class OperatorState:
     """Describes an operator; `on` are the variables that key it, `state_bytes` what it holds beside goals.
 
-    `given` rows went out of it, and `refused` ones did not pass its filter, which had no value for `failed` of them. `kind` is its node's. Sides without
-    rows and goals are left out.
+    `given` rows went out of it, and `refused` ones did not pass its filter, which had no value for `failed` of them.
+    `kind` is its node's. Sides without rows and goals are left out.
     """
 
     operator: str
@@ -158,13 +159,18 @@ class _Operators:
 
 
 class ChangedQueries:
-    """Finds which queries of a network may stand otherwise than when it was last asked. Of thousands of queries, few do."""
+    """Finds which queries of a network may stand otherwise than when it was last asked.
+
+    Of thousands of queries, few do.
+    """
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Network, tuple[Ints, dict[int, Planned]]] = WeakKeyDictionary()  # stores and queries
 
     def find_changed(self, network: Network) -> set[int]:
-        """Return the queries, by `registered`, that came, took in or gave rows, or keep what time may change: partial matches, shares, collectors."""
+        """Return the queries, by `registered`, that came, took in or gave rows, or keep what time may change: partial
+        matches, shares, collectors.
+        """
         net = network.net
         stores = net.stores[: c.SIDES * network.arrays.used["nodes"].end, c.COUNT : c.STORE_WIDTH].copy()
         before, known = self._seen.get(network, (stores[:0], dict[int, Planned]()))

@@ -1,4 +1,6 @@
-"""This module finds the streams in which nodes of a message are local: no later entry of the log describes them (semantics.md section 5)."""
+"""This module finds the streams in which nodes of a message are local: no later entry of the log describes them
+(semantics.md section 5).
+"""
 
 from collections.abc import Iterable
 

@@ -29,13 +29,16 @@ Ints = NDArray[np.int64]
 ROWS_AT_ONCE = 1 << 13
 """At most this many solutions are turned into text at once."""
 _WITHOUT_LIMIT = 1 << 60
-"""The caller limits time and memory; the number of steps at one instant protects the other queries of a network, of which there are none."""
+"""The caller limits time and memory; the number of steps at one instant protects the other queries of a network, of
+which there are none.
+"""
 _NAME = "sparql"
 _NODE_NAMES = 2  # the form of a registered query's today (`Naming`)
 
 
 def solve_select(query: a.Select, known: FactIndex, now: int) -> Iterator[pa.ListArray]:
-    """Yield the solutions, several at a time: their terms in the order of the projection. `now` (µs) is the query's instant.
+    """Yield the solutions, several at a time: their terms in the order of the projection. `now` (µs) is the query's
+    instant.
 
     Raises: Refusal for a pattern that is not evaluated, SolverStopped.
     """
@@ -50,7 +53,10 @@ def solve_ask(query: a.Ask, known: FactIndex, now: int) -> bool:
 
 
 def solve_construct(query: a.Construct, known: FactIndex, now: int) -> Iterator[pa.ListArray]:
-    """Yield the triples as lists of subject, predicate and object, each once, several at a time. Raises: as `solve_select`."""
+    """Yield the triples as lists of subject, predicate and object, each once, several at a time.
+
+    Raises: as `solve_select`.
+    """
     whole, slice_ = _cut_slice(query)
     rule = rewrite_query(whole)
     assert isinstance(rule, a.Construct)
@@ -98,7 +104,9 @@ def _solve_rows(query: a.Select, known: FactIndex, now: int) -> Iterator[Ints]:
 
 
 def _cut_slice(query: _Form) -> tuple[_Form, _Slice]:
-    """Return a query without OFFSET and LIMIT, and these, if it has no ORDER BY: its evaluation can then end with the last row that is wanted."""
+    """Return a query without OFFSET and LIMIT, and these, if it has no ORDER BY: its evaluation can then end with the
+    last row that is wanted.
+    """
     holder = query if isinstance(query, a.Select) else query.pattern
     if not isinstance(holder, a.Select | a.SubSelect) or holder.modifiers.order:
         return query, _Slice()
@@ -107,7 +115,9 @@ def _cut_slice(query: _Form) -> tuple[_Form, _Slice]:
 
 
 def _run_plan(query: a.Select, known: FactIndex, now: int, slice_: _Slice) -> Iterator[Ints]:
-    """Yield the terms of a rewritten query's solutions in the order of the projection, in parts; with ORDER BY, all of them in their order."""
+    """Yield the terms of a rewritten query's solutions in the order of the projection, in parts; with ORDER BY, all
+    of them in their order.
+    """
     host = KernelHost(known.terms, known, make_solver)
     host.arrays.net.at[c.MOST_MADE] = _WITHOUT_LIMIT
     host.add_query(RegisteredQuery(0, _NAME, query, 0, node_names=_NODE_NAMES), known)

@@ -1,4 +1,6 @@
-"""This module picks a block's occurrences for the networks of one partition: those of its share, before any term of the others is numbered."""
+"""This module picks a block's occurrences for the networks of one partition: those of its share, before any term of
+the others is numbered.
+"""
 
 from collections.abc import Mapping, Set
 
@@ -47,9 +49,11 @@ def route_rows(
 
     Return also, by entry, the latest end of all its timely occurrences, other partitions' included.
 
-    `keys` are the message keys that streams declare. Where all that is wanted is dealt out as its stream is, only the share's rows are read. Something may come to pass at the first instant that there is,
-    whatever happens at it. So another partition's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else where
-    instants wait for time, since a background may come before they are released. What is dealt out by time depends on no first instant.
+    `keys` are the message keys that streams declare. Where all that is wanted is dealt out as its stream is, only the
+    share's rows are read. Something may come to pass at the first instant that there is, whatever happens at it. So
+    another partition's instants are marked by occurrences of ELSEWHERE. They are marked everywhere if `marked`, else
+    where instants wait for time, since a background may come before they are released. What is dealt out by time
+    depends on no first instant.
     """
     events = events_of(block)
     source = source_of(block)
@@ -99,7 +103,10 @@ def _read_rows(source: RowSource, parts: Set[Division | None], share: PartitionS
 
 
 def _without_idle(wanted: Wanted, source: RowSource, share: PartitionShare) -> Wanted:
-    """Return what is wanted without what is dealt out by time and has nothing for this share. Only the ends of rows are read for that."""
+    """Return what is wanted without what is dealt out by time and has nothing for this share.
+
+    Only the ends of rows are read for that.
+    """
     by_time = {part for stream in wanted.values() for part in stream if isinstance(part, TimeSlices)}
     if not by_time:
         return wanted
@@ -130,7 +137,9 @@ def _number_terms(rows: pa.RecordBatch, chosen: Mapping[Feed, Bools], since: Int
 
 
 def _mark_instants(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arrivals:
-    """Return one occurrence of ELSEWHERE for each instant of an entry; instants that do not come in order may have several."""
+    """Return one occurrence of ELSEWHERE for each instant of an entry; instants that do not come in order may have
+    several.
+    """
     which = np.flatnonzero(mask)
     first = np.ones(len(which), np.bool_)
     first[1:] = (np.diff(since[which]) != 0) | (np.diff(end[which]) != 0)

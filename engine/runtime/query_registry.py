@@ -1,4 +1,6 @@
-"""This module holds what an engine has registered: its queries in networks, their rules, and the background that they rest on."""
+"""This module holds what an engine has registered: its queries in networks, their rules, and the background that they
+rest on.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -37,7 +39,11 @@ class Registry:
     """Places queries in networks: queries that reach the same streams, and are dealt out alike, share a network."""
 
     def __init__(self, share: PartitionShare = ONE, sets: Sets | None = None, terms: TermTable | None = None) -> None:
-        """Begin without queries. `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that this one stands beside."""
+        """Begin without queries.
+
+        `share` is the engine's part of the values that events are dealt out by; `sets` are those of an engine that
+        this one stands beside.
+        """
         self.live_as(share, sets or Sets(share.partitions))
         self.terms = TermTable() if terms is None else terms
         self.streams: dict[str, StreamTime] = {}
@@ -48,7 +54,9 @@ class Registry:
         self.registered: dict[int, Register] = {}
         """These queries run, by the offset of their registration."""
         self.fallen: dict[int, Register] = {}
-        """These rules have failed, by offset, until they are dropped: what reads their streams goes on resting on what they read."""
+        """These rules have failed, by offset, until they are dropped: what reads their streams goes on resting on
+        what they read.
+        """
         self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
@@ -114,7 +122,10 @@ class Registry:
         return member.network
 
     def restore_query(self, network: Network, entry: Register, rates: Rates, shape: PlanShape | None, known: FactIndex | None = None) -> None:
-        """Put a query that ran before into a network, planned as it was, over the background that it rests on. Raises QueryError, Refusal, Cycle."""
+        """Put a query that ran before into a network, planned as it was, over the background that it rests on.
+
+        Raises QueryError, Refusal, Cycle.
+        """
         self._add_query(network, entry, parse(entry.text).query, self.known if known is None else known, rates, shape)
 
     def _add_query(
@@ -141,7 +152,8 @@ class Registry:
     def _choose_member(self, query: a.Query, part: Division | None, *, revised: bool) -> ScheduledNetwork:
         """Return the network that a query belongs to.
 
-        That is the network of its cycle of rules, else one that reaches the same streams and is where the query begins, else a new one.
+        That is the network of its cycle of rules. Else it is one that reaches the same streams and has read as far,
+        or a new one.
 
         All queries of a network are dealt out by the same part, and all or none of them are revised.
 
@@ -179,11 +191,17 @@ class Registry:
         return None if part is None or isinstance(part, TimeSlices) else lambda quad: self.share.has(part.read_part(quad))
 
     def _find_query_time(self, gate: Collection[str], rules: Sequence[a.Construct]) -> int:
-        """Return the time that a new network finds. A network whose rule was dropped may be further on than its streams say."""
+        """Return the time that a new network finds.
+
+        A network whose rule was dropped may be further on than its streams say.
+        """
         return find_query_time(gate, find_sources(rules), self.streams, NO_TIME)
 
     def accepts_background(self, known: FactIndex) -> bool:
-        """Return whether a background closes no cycle. One that does is refused: the log is read again at every start, so it may not stop the queries."""
+        """Return whether a background closes no cycle.
+
+        One that does is refused: the log is read again at every start, so it may not stop the queries.
+        """
         try:
             for member in self.members:
                 member.network.background.check_cycles(known)
@@ -197,7 +215,8 @@ class Registry:
             member.network.background.announce(known, member.time)
 
     def find_reaches(self, entries: Sequence[Register]) -> list[Reach]:
-        """Return how far back each of these queries looks, through those of them that are rules, over the background as it is.
+        """Return how far back each of these queries looks, through those of them that are rules, over the background
+        as it is.
 
         Raises: QueryError.
         """
@@ -217,7 +236,9 @@ class Registry:
         return find_reaches(asked, name_apart(known).matches)
 
     def looks_further(self, entries: Sequence[Register], known: FactIndex) -> bool:
-        """Return whether queries of a bounded reach look further back over another background than over the one that there is."""
+        """Return whether queries of a bounded reach look further back over another background than over the one that
+        there is.
+        """
         try:
             before = find_longest(self.find_reaches(entries))
             return before < c.FOREVER and find_longest(self._find_reaches_over(entries, known)) > before
@@ -225,14 +246,19 @@ class Registry:
             return False
 
     def find_reach(self, entry: Register) -> Micros | None:
-        """Return how far back a query looks by itself, in µs; None without a bound, or to its first instant, and for a query that is refused."""
+        """Return how far back a query looks by itself, in µs; None without a bound, or to its first instant, and for
+        a query that is refused.
+        """
         try:
             return self.find_reaches([entry])[0].settled
         except (QueryError, Refusal):
             return None
 
     def is_concerned(self, entry: Register, known: FactIndex) -> bool:
-        """Return whether another background may tell a query something else than the one that there is. Raises: QueryError."""
+        """Return whether another background may tell a query something else than the one that there is.
+
+        Raises: QueryError.
+        """
         query = rewrite_query(parse(entry.text).query, entry.default_graph, entry.policy, self.without)
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
         nodes = list(walk_nodes(query.pattern))
@@ -259,7 +285,10 @@ class Registry:
 
     # ------------------------------------------------------------ what a query keeps
     def usage(self, registered: int) -> Usage:
-        """Return the size of a running query's state. Of partitions that share it by time, the one counts whose turn it is."""
+        """Return the size of a running query's state.
+
+        Of partitions that share it by time, the one counts whose turn it is.
+        """
         member, _ = self._find_query(registered)
         if not self._is_turn(member):
             return Usage(0, 0)
@@ -286,7 +315,9 @@ class Registry:
         return list_partial_matches(member.network, planned, member.passed)
 
     def _is_turn(self, member: ScheduledNetwork) -> bool:
-        """Return whether a network counts for all that share its queries by time: the next partition reads its events as well."""
+        """Return whether a network counts for all that share its queries by time: the next partition reads its events
+        as well.
+        """
         if not isinstance(member.part, TimeSlices):
             return True
         latest = max((self.streams[name].latest for name in member.network.reads if name in self.streams), default=NO_TIME)

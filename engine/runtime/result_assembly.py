@@ -46,14 +46,18 @@ assert (c.OUT_START, c.OUT_END, c.OUT_NODE, c.OUT_ENTRY) == (BEGIN, END, NODE, E
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outlets:
-    """Says where the solutions of a network come out: those of all forms but DESCRIBE, those of DESCRIBEs by their nodes, and those of its rules."""
+    """Says where the solutions of a network come out: those of all forms but DESCRIBE, those of DESCRIBEs by their
+    nodes, and those of its rules.
+    """
 
     forms: FormTables
     described: Mapping[int, Planned]
     rules: Mapping[int, tuple[Planned, a.Construct]]  # those that write streams, by their nodes
     silent: Ints  # nodes whose solutions are not told: those of queries' own rules, or all
     orders: Mapping[int, tuple[int, ...]]
-    """The numbers of a SELECT's values in the order in which they sort its solutions, by registration, if that is not their own order."""
+    """The numbers of a SELECT's values in the order in which they sort its solutions, by registration, if that is not
+    their own order.
+    """
 
 
 def make_outlets(queries: Iterable[Planned], *, silent: bool = False) -> Outlets:
@@ -110,7 +114,10 @@ def _make_forms(planned: Sequence[Planned]) -> FormTables:
 
 
 def _describe_form(one: Planned, constants: list[str]) -> tuple[Ints, list[int]]:
-    """Return the row of a query, without places in what the rows share, and the cells that it shows. Constants of its triples join the others."""
+    """Return the row of a query, without places in what the rows share, and the cells that it shows.
+
+    Constants of its triples join the others.
+    """
     row = np.zeros(QUERY_WIDTH, np.int64)
     row[REGISTERED], row[SHOWN], row[ALIKE], row[NAME_SIZE] = one.registered, one.shown, True, len(one.source.name.encode())
     match one.source.query:
@@ -134,7 +141,9 @@ def find_cell(planned: Planned, variable: Variable) -> int:
 
 
 def _find_part(planned: Planned, part: TermOrVariable, constants: list[str]) -> int:
-    """Return the column of a part of a template's triple; a constant joins the others, and its place among them is told."""
+    """Return the column of a part of a template's triple; a constant joins the others, and its place among them is
+    told.
+    """
     if isinstance(part, Variable | BlankNode):
         return find_cell(planned, _as_variable(part))
     constants.append(str(part))
@@ -179,7 +188,9 @@ def _emit(outlets: Outlets, rows: Ints, terms: TermTable, *, tied: bool) -> pa.R
 
 _ORDER = re.compile(rb"order of (\d+) from (\d+) to (\d+)")
 Orders = Mapping[int, Sequence[tuple[int, int, list[int]]]]
-"""By registration, it has the orders that the metadata tell, each with its first and last entry: a promotion changes the text of a query."""
+"""By registration, it has the orders that the metadata tell, each with its first and last entry: a promotion changes
+the text of a query.
+"""
 
 
 def read_orders(tied: pa.RecordBatch) -> Orders:
@@ -193,7 +204,10 @@ def read_orders(tied: pa.RecordBatch) -> Orders:
 
 
 def read_sort_key(tied: pa.RecordBatch, row: int, orders: Orders) -> list[str | None]:
-    """Return the texts that order a solution among those of its query, entry and interval. `orders` are those of the batch."""
+    """Return the texts that order a solution among those of its query, entry and interval.
+
+    `orders` are those of the batch.
+    """
     by: list[str | None] | None = tied.column("by")[row].as_py()
     if by is not None:
         return by
@@ -291,7 +305,10 @@ def read_part(planned: Planned, rows: Ints, part: TermOrVariable, terms: TermTab
 
 
 def sort_by_emission(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> pa.RecordBatch:
-    """Return all that was found by entry, end, start; at one place by query name. Each part of `found` is in order already."""
+    """Return all that was found by entry, end, start; at one place by query name.
+
+    Each part of `found` is in order already.
+    """
     parts = [part for part in found if part.num_rows] if found else found
     if len(parts) < 2:
         return parts[0] if parts else NOTHING_TIED if tied else NOTHING
@@ -304,7 +321,8 @@ def sort_by_emission(found: Sequence[pa.RecordBatch], *, tied: bool = False) -> 
 
 
 def find_order(whole: pa.RecordBatch, starts: Ints) -> Ints:
-    """Return the order of emission of several parts' solutions, each of which is in order; equal ones stay as they stand.
+    """Return the order of emission of several parts' solutions, each of which is in order; equal ones stay as they
+    stand.
 
     `starts` are as `starts_in_order` gives them.
     """
@@ -313,7 +331,8 @@ def find_order(whole: pa.RecordBatch, starts: Ints) -> Ints:
 
 
 def rank_starts(whole: pa.RecordBatch, part: Ints) -> Ints:
-    """Return starts, raised where a query has an order of its own for an instant, so that its solutions keep it among those of others.
+    """Return starts, raised where a query has an order of its own for an instant, so that its solutions keep it among
+    those of others.
 
     A query's part tells that order.
     """

@@ -1,4 +1,5 @@
-"""This module remembers how far the streams had come at some positions of the log, so that another engine can begin to read there.
+"""This module remembers how far the streams had come at some positions of the log, so that another engine can begin
+to read there.
 
 The positions lie the closer together, the later they are.
 """
@@ -43,7 +44,8 @@ class TimeCourse:
             self.places[:_THINNED] = self.places[:_THINNED:2]
 
     def find_place(self, since: Micros, streams: Collection[str], begun: int) -> Place | None:
-        """Return the last place that no event of these streams comes before which ends at `since` or later; None if there is none after the last break.
+        """Return the last place that no event of these streams comes before which ends at `since` or later; None if
+        there is none after the last break.
 
         Events before the entry `begun` do not count.
         """

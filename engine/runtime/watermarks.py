@@ -1,4 +1,6 @@
-"""This module keeps streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on their way to a kernel."""
+"""This module keeps streams' watermarks, the time of what rests on them (semantics.md section 8), and occurrences on
+their way to a kernel.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +23,8 @@ NO_MARK = 1 << 62
 class StreamTime:
     """Holds what an engine knows of a stream, in µs: its watermark, and the latest end of its occurrences.
 
-    The watermark lies `horizon` behind what was `reached`, which is the watermark that the stream would have without a delay.
+    The watermark lies `horizon` behind what was `reached`, which is the watermark that the stream would have without
+    a delay.
     """
 
     watermark: int = NO_TIME
@@ -33,7 +36,9 @@ class StreamTime:
 
 
 def advance_stream(streams: dict[str, StreamTime], entry: Entry, ends: Mapping[int, int]) -> str | None:
-    """Take a stream over an entry and return its name, if its time may move; `ends` is what `latest_ends` gave for its block."""
+    """Take a stream over an entry and return its name, if its time may move; `ends` is what `latest_ends` gave for
+    its block.
+    """
     if isinstance(entry, SetStream):
         known = streams.setdefault(entry.stream, StreamTime())
         known.horizon, known.revisable = max(entry.max_delay, entry.revisable or 0), entry.revisable is not None
@@ -47,7 +52,9 @@ def advance_stream(streams: dict[str, StreamTime], entry: Entry, ends: Mapping[i
 
 
 def advance_to(streams: dict[str, StreamTime], name: str, watermark: Micros | None, latest: int) -> None:
-    """Take a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by `latest`."""
+    """Take a stream over an entry that leaves it at this watermark, if it has one then, and whose occurrences end by
+    `latest`.
+    """
     stream = streams.get(name)
     if stream is None:
         stream = streams[name] = StreamTime()
@@ -71,8 +78,8 @@ def find_latest(gate: Collection[str], streams: Mapping[str, StreamTime]) -> int
 def find_query_time(gate: Collection[str], sources: Mapping[str, frozenset[str]], streams: Mapping[str, StreamTime], before: int) -> int:
     """Return a query's time: the least watermark of the fed streams of its gate, and never less than before.
 
-    A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream that rules write, `sources` has
-    the other streams that these rest on.
+    A stream that was never fed holds its readers back, unless rules bring it what comes on others. For each stream
+    that rules write, `sources` has the other streams that these rest on.
     """
     least = NO_MARK
     for name in gate:
@@ -112,7 +119,8 @@ class NetworkTime:
 
 @dataclass(slots=True, eq=False)
 class Arrivals:
-    """Holds occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or derived (an offset).
+    """Holds occurrences that wait for time, as columns of a kernel's feed: `since` is where each was accepted or
+    derived (an offset).
 
     IN_STREAM and IN_ENTRY are for each network that is fed to write.
     """

@@ -2,7 +2,8 @@
 
 Large arrays come in pieces that may be kept apart.
 
-The format has a number; what is in it has names. So another version of the engine can take it, if it knows the names and plans the queries alike.
+The format has a number; what is in it has names. So another version of the engine can take it, if it knows the names
+and plans the queries alike.
 """
 
 import hashlib
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from engine.errors import SnapshotMismatch
 
 FORMAT, OLDEST = 3, 2
-"""The format number is raised with every change after which an older snapshot would mean something else; a new name needs no new number."""
+"""The format number is raised with every change after which an older snapshot would mean something else; a new name
+needs no new number.
+"""
 MAGIC = b"EPSNAP"
 _LENGTH = struct.Struct("<HQ")  # format, and bytes of the header
 LARGE = 1 << 18
@@ -35,7 +38,8 @@ Fetch = Callable[[str], bytes]
 def pack(meta: Any, arrays: dict[str, NDArray[Any]], put: Put | None = None) -> bytes:
     """Pack `meta`, which is JSON but for arrays in it, and the arrays into bytes.
 
-    `put` takes the pieces of large arrays, each under the digest of its bytes. Without `put` the returned bytes hold everything.
+    `put` takes the pieces of large arrays, each under the digest of its bytes. Without `put` the returned bytes hold
+    everything.
     """
     within: dict[str, NDArray[Any]] = {}
 
@@ -65,7 +69,10 @@ _LIFTED = "\x00array"  # no key of ours
 
 
 def pieces_of(array: NDArray[Any]) -> Iterator[memoryview]:
-    """Cut the bytes of a contiguous array where its contents say so. Unchanged rows give the same pieces even if rows before them go."""
+    """Cut the bytes of a contiguous array where its contents say so.
+
+    Unchanged rows give the same pieces even if rows before them go.
+    """
     if array.nbytes < LARGE or array.ndim != 2:
         data = array.reshape(-1).view(np.uint8).data
         yield from (data[at : at + (LARGE << 2)] for at in range(0, len(data), LARGE << 2))
@@ -89,7 +96,10 @@ def _cuts(array: NDArray[Any]) -> list[int]:
 
 
 def unpack(data: bytes, fetch: Fetch | None = None) -> tuple[Any, dict[str, NDArray[Any]]]:
-    """Return what `pack` was given, in arrays that may be written to. `fetch` gives the pieces that were kept apart. Raises SnapshotMismatch."""
+    """Return what `pack` was given, in arrays that may be written to.
+
+    `fetch` gives the pieces that were kept apart. Raises SnapshotMismatch.
+    """
     header, at = _header(data)
     arrays: dict[str, NDArray[Any]] = {}
     for name, dtype, shape, pieces in header["arrays"]:

@@ -2,8 +2,9 @@
 
 A snapshot has the goals and the states of the queries by name; programs and indexes are made anew.
 
-A place is (query, node, side): the query by its place in the list, its node as the query's own plan numbers it. So the rows of other queries, ones
-that were dropped among them, leave no trace, and neither do hashes, links and the order of columns.
+A place is (query, node, side): the query by its place in the list, its node as the query's own plan numbers it. So
+the rows of other queries, ones that were dropped among them, leave no trace, and neither do hashes, links and the
+order of columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,7 +66,9 @@ _AT_ONCE = 1 << 16  # rows that are entered at once: room is made in all pools
 
 
 def snapshot_network(network: Network, chosen: Sequence[Planned] | None = None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return the state between feeds of a network, or of some of its queries: a part that is fit for JSON, and arrays by name."""
+    """Return the state between feeds of a network, or of some of its queries: a part that is fit for JSON, and arrays
+    by name.
+    """
     net = network.net
     assert not net.at[c.DEPTH]
     assert not net.at[c.PARKED]
@@ -130,10 +133,11 @@ def restore(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDAr
 
 
 def adopt(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], add: AddQuery, moment: Moment) -> None:
-    """Take over the queries that `snapshot_network` gave into a network that has others, and stands at the same instant. Raises SnapshotMismatch.
+    """Take over the queries that `snapshot_network` gave into a network that has others, and stands at the same
+    instant. Raises SnapshotMismatch.
 
-    Queries of one moment are of one moment still: `moment`, or one that differs in its number alone. What the instant has met of the streams is left
-    out, as the network has its own.
+    Queries of one moment are of one moment still: `moment`, or one that differs in its number alone. What the instant
+    has met of the streams is left out, as the network has its own.
     """
     known = {tuple(each["moment"]) for each in (*meta["queries"], *meta["shares"]) if each["moment"] is not None}
     now = {each: [moment.seen - k, moment.waiting, moment.latest] for k, each in enumerate(sorted(known))} | {None: None}
@@ -148,7 +152,10 @@ def adopt(network: Network, meta: Mapping[str, Any], arrays: Mapping[str, NDArra
 
 
 def _place_queries(network: Network, meta: Mapping[str, Any], add: AddQuery) -> list[Planned]:
-    """Plan the queries of a snapshot at places of their own. Raises SnapshotMismatch if a plan is another one than it was."""
+    """Plan the queries of a snapshot at places of their own.
+
+    Raises SnapshotMismatch if a plan is another one than it was.
+    """
     if unknown := {*meta["row"]} - ROW.keys():
         raise SnapshotMismatch(f"goals have columns that this version does not know: {', '.join(sorted(unknown))}")
     for query in meta["queries"]:
@@ -226,7 +233,10 @@ class NodePlaces:
         return np.column_stack([self.of_nodes(found // c.SIDES, found % c.SIDES), counts])
 
     def stand(self, tags: Ints) -> NDArray[np.bool_]:
-        """Return which tags belong to a stream or to a query here. A restored network whose queries had all failed has no nodes at all."""
+        """Return which tags belong to a stream or to a query here.
+
+        A restored network whose queries had all failed has no nodes at all.
+        """
         found: NDArray[np.bool_] = tags < 0
         if len(self.query):
             found |= (tags < c.BIG) & (self.query[np.maximum(tags, 0) % c.RIGHT_TAG] != c.NONE)
@@ -235,8 +245,8 @@ class NodePlaces:
     def of_tags(self, tags: Ints) -> Ints:
         """Return the places of what was met for the first time.
 
-        A place is a solution at a side of a node, or an occurrence of a stream. For an occurrence the query is c.NONE, and the stream stands for the
-        node.
+        A place is a solution at a side of a node, or an occurrence of a stream. For an occurrence the query is
+        c.NONE, and the stream stands for the node.
         """
         timed = np.maximum(tags, 0)
         of_nodes = self.of_nodes(timed % c.RIGHT_TAG, timed // c.RIGHT_TAG) if len(self.first) else np.zeros((len(tags), 3), np.int64)
@@ -352,7 +362,10 @@ def _facts(places: NodePlaces, queries: Sequence[Planned], at: Ints, facts: Ints
 
 
 def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Give rows to the goals, to what waits for the close of the instant and to what it has met, and link them in this kernel."""
+    """Give rows to the goals, to what waits for the close of the instant, and to what it has met.
+
+    Link them in this kernel.
+    """
     at = arrays["goals.places"]
     stores = np.repeat((c.SIDES * places.find_nodes(at) + at[:, 2]).astype(np.int32), at[:, 3])
     goals, marked = (np.ascontiguousarray(arrays[name]) for name in ("goals", "goals.marked"))
@@ -370,7 +383,9 @@ def _enter(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays
 
 
 def _wait(network: Network, places: NodePlaces, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], goals: NDArray[np.int32]) -> None:
-    """Restore work that waits for the close of the instant, with a goal among those entered as `goals`, or with a row of its own."""
+    """Restore work that waits for the close of the instant, with a goal among those entered as `goals`, or with a row
+    of its own.
+    """
     at, goal = arrays["waiting.places"], arrays["waiting.goals"]
     own = goal == c.NONE
     frames = np.zeros((len(at), c.FRAME_WIDTH), np.int64)
@@ -411,7 +426,10 @@ def _enter_rows(network: Network, row: Sequence[str], cells: Ints) -> Ints:
 
 
 def _columns_of(network: Network, row: Sequence[str], cells: Ints) -> Ints:
-    """Return the columns that cells of a snapshot go to: those named in `row` and then variables. Columns that it lacks are zero."""
+    """Return the columns that cells of a snapshot go to: those named in `row` and then variables.
+
+    Columns that it lacks are zero.
+    """
     variables = min(cells.shape[1] - len(row), width_of(network.net) - c.VAR)
     assert not cells[:, len(row) + variables :].any(), "columns of wider queries, which are gone"
     return np.array([*(ROW[name] for name in row), *range(c.VAR, c.VAR + variables)], np.int64)

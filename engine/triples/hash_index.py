@@ -1,6 +1,8 @@
-"""The kernel looks up in these tables what the background has for a solution: rows in chains by hash of their key, the newest first.
+"""The kernel looks up in these tables what the background has for a solution: rows in chains by hash of their key,
+the newest first.
 
-A version of the background that only adds to one before shares its table: rows go behind those that there are, and each version counts its own.
+A version of the background that only adds to one before shares its table: rows go behind those that there are, and
+each version counts its own.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""This module refuses what a query over the background alone cannot ask: it reads no stream, and the background's triples hold always."""
+"""This module refuses what a query over the background alone cannot ask: it reads no stream, and the background's
+triples hold always.
+"""
 
 import re
 
@@ -32,6 +34,9 @@ def refuse_streams(parsed: ParsedQuery) -> None:
 
 
 def _find_place(node: object, owner: object, parsed: ParsedQuery) -> Span:
-    """Return the place of a function of the interval by its name in the text, and of any other node as the query has noted it."""
+    """Return the place of a function of the interval by its name in the text.
+
+    For any other node, return what the query has noted.
+    """
     named = re.search(re.escape(node.function.value), parsed.text, re.IGNORECASE) if isinstance(node, a.Time) else None
     return Span(*named.span()) if named else place_of([node, owner], parsed)

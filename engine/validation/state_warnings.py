@@ -57,8 +57,8 @@ Choosing = a.SeqJoin | a.RelationJoin | a.SeqWithout
 class Under:
     """Says where a pattern stands.
 
-    The fields are the longest duration (µs) that is wanted of it, a place, and the variables that an EXISTS around it puts in. `graphed` says whether
-    one graph joins its parts.
+    The fields are the longest duration (µs) that is wanted of it, a place, and the variables that an EXISTS around it
+    puts in. `graphed` says whether one graph joins its parts.
     """
 
     span: int
@@ -68,8 +68,9 @@ class Under:
 
 
 def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED, *, instants: bool = False) -> tuple[Warning_, ...]:
-    """Return the doubts in the order of the text. A query over named windows has none, because the windows
-    bound what they hold; a program has those of its translation alone. `instants` says whether no event that the query reads lasts."""
+    """Return the doubts in the order of the text. A query over named windows has none, because the windows bound what
+    they hold; a program has those of its translation alone. `instants` says whether no event that the query reads
+    lasts."""
     query = parsed.query
     if query.sources.windows or (isinstance(query, a.Select) and query.program):
         return ()
@@ -186,7 +187,10 @@ class _Reader:
             if c.FOREVER in lives_of(c.ANY, before, other, under.span):
                 kept = True
                 if not before.possible & other.possible and not under.graphed:
-                    message = "this triple pattern shares no variable with the others: every match of it is joined with every match of theirs, and no duration bounds that"
+                    message = (
+                        "this triple pattern shares no variable with the others: every match of it is joined with every match of "
+                        "theirs, and no duration bounds that"
+                    )
                     self._warn(self._at(triple, under), message, "cross-join")
             before = before.joined(other)
         if kept:
@@ -215,7 +219,9 @@ class _Reader:
         return f"the solutions of {what} in the group are kept for ever: {_IN_GROUP}"
 
     def _chosen(self, pattern: Choosing, under: Under) -> None:
-        """Warn of what an operator keeps under a policy: `recent` replaces goals, `chronological` keeps them until they are consumed."""
+        """Warn of what an operator keeps under a policy: `recent` replaces goals, `chronological` keeps them until
+        they are consumed.
+        """
         x, y, at = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under)
         relation = c.SEQ if isinstance(pattern, a.SeqWithout) else relation_of(pattern)
         span = under.span

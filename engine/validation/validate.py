@@ -51,9 +51,11 @@ def check(
     *,
     instants: bool = False,
 ) -> tuple[Warning_, ...]:
-    """Return the doubts about a query that may run beside `others` (by name) over `facts`; `instants` says whether it reads only events that do not last.
+    """Return the doubts about a query that may run beside `others` (by name) over `facts`; `instants` says whether it
+    reads only events that do not last.
 
-    `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation with the place in its text.
+    `policies` are those of all of them, by name, where they are not unrestricted. Raises Unsupported, CyclicNegation
+    with the place in its text.
     """
     refuse_functions(parsed)
     refuse_searches(parsed)
@@ -76,7 +78,10 @@ def check(
 
 
 def _place_rule(parsed: ParsedQuery, known: FactIndex, others: Mapping[str, a.Query], name: str, policies: Mapping[str, str]) -> None:
-    """Place a query that may feed itself beside the others, in an engine of its own. Raises Refusal, Unsupported, CyclicNegation."""
+    """Place a query that may feed itself beside the others, in an engine of its own.
+
+    Raises Refusal, Unsupported, CyclicNegation.
+    """
     from engine.engine import Engine  # it takes a tenth of a start, and most queries are no rules
     from engine.network.stratification import Cycle
 
@@ -134,7 +139,10 @@ def background_of(nquads: str, entailment: str) -> FactIndex:
 
 
 def background_with(known: FactIndex, rules: Iterable[tuple[int, str, str, str]]) -> FactIndex:
-    """Return the background with static rules by number, name, text and default graph. Raises NegativeRecursion, StaticRuleRefused."""
+    """Return the background with static rules by number, name, text and default graph.
+
+    Raises NegativeRecursion, StaticRuleRefused.
+    """
     entries = [Register(number, name, text, default_graph=default_graph) for number, name, text, default_graph in rules]
     found = [rule for entry in entries if (rule := read_static_rule(entry)) is not None]
     return known if [rule.registered for rule in found] == [rule.registered for rule in known.rules] else known.with_rules(found, MOST_WORK)
@@ -148,7 +156,10 @@ def background_after(known: FactIndex, graph: str, ntriples: str, change: str) -
 
 
 def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) -> None:
-    """Check that these rules, by text, policy and default graph, can run over a background. Raises Cycle, EntailmentLimit."""
+    """Check that these rules, by text, policy and default graph, can run over a background.
+
+    Raises Cycle, EntailmentLimit.
+    """
     from engine.engine import Engine  # as above
 
     if known.overflow is not None:
@@ -166,7 +177,9 @@ def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
 
 
 def refuse_functions(parsed: ParsedQuery) -> None:
-    """Raise Unsupported at a function by an IRI that is not known, or that is given another number of arguments than it takes."""
+    """Raise Unsupported at a function by an IRI that is not known, or that is given another number of arguments than
+    it takes.
+    """
     for node in walk_nodes(parsed.query):
         if not isinstance(node, a.Call) or not node.function.startswith("<"):
             continue
@@ -182,7 +195,9 @@ def refuse_functions(parsed: ParsedQuery) -> None:
 
 
 def refuse_searches(parsed: ParsedQuery) -> None:
-    """Raise Unsupported at a function that looks into the background where it has none: in a static rule, an aggregate, ORDER BY or RUN."""
+    """Raise Unsupported at a function that looks into the background where it has none: in a static rule, an
+    aggregate, ORDER BY or RUN.
+    """
     whole = isinstance(parsed.query, a.BackgroundRule)
     holders = [parsed.query] if whole else [node for node in walk_nodes(parsed.query) if isinstance(node, a.Aggregate | a.OrderKey | a.RunWindow)]
     for node in (part for holder in holders for part in walk_nodes(holder)):
@@ -193,7 +208,9 @@ def refuse_searches(parsed: ParsedQuery) -> None:
 
 
 def refuse_invalid_terms(parsed: ParsedQuery) -> None:
-    """Raise SyntaxFault at a constant of a rule that no format of RDF can write, such as a relative IRI: it could reach the rule's triples."""
+    """Raise SyntaxFault at a constant of a rule that no format of RDF can write, such as a relative IRI: it could
+    reach the rule's triples.
+    """
     if not isinstance(parsed.query, a.Construct | a.BackgroundRule):
         return
     owner: object = parsed.query

@@ -1,4 +1,7 @@
-"""This package defines what a query means: semantics.md section 3, one node per definition. It has no spans, no spelling and no I/O."""
+"""This package defines what a query means: semantics.md section 3, one node per definition.
+
+It has no spans, no spelling and no I/O.
+"""
 
 from epsparql.algebra.expressions import (
     Aggregate,

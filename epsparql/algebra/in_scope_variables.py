@@ -7,7 +7,9 @@ from epsparql.terms import Variable
 
 
 def visible_variables(pattern: a.Pattern) -> tuple[Variable, ...]:
-    """Return the variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they first appear."""
+    """Return the variables in scope after `pattern` (SPARQL 18.2.1), hidden ones included, in the order in which they
+    first appear.
+    """
     return tuple(_visible(pattern))
 
 

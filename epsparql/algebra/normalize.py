@@ -1,4 +1,6 @@
-"""This module numbers hidden variables of aggregates and keys by the algebra alone: wherever a text puts a FILTER, its query is the same."""
+"""This module numbers hidden variables of aggregates and keys by the algebra alone: wherever a text puts a FILTER,
+its query is the same.
+"""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import cast

@@ -44,7 +44,8 @@ class OneOrMore:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """Represents `!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate is none of `backward`.
+    """Represents `!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate
+    is none of `backward`.
 
     Without any `backward` (None) no triple is read backwards, and the other way round.
     """

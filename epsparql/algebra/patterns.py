@@ -1,4 +1,5 @@
-"""This module defines patterns: one node per definition of semantics.md section 3, with groups and modifiers (section 7).
+"""This module defines patterns: one node per definition of semantics.md section 3, with groups and modifiers (section
+7).
 
 Times and durations are integers of microseconds (`Micros`).
 """
@@ -32,9 +33,11 @@ def variables_in(*terms: TermOrVariable) -> Iterator[Variable]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Says where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves it open.
+    """Says where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves
+    it open.
 
-    `graph` is bound to the name of the graph; `among` are the graphs to look at ("" is no graph), None every one; `window` names a window.
+    `graph` is bound to the name of the graph; `among` are the graphs to look at ("" is no graph), None every one;
+    `window` names a window.
     """
 
     graph: Variable | None = None
@@ -47,7 +50,10 @@ ANYWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class Bgp:
-    """Matches one occurrence (or background triple) per pattern; no order is implied. Without patterns it is the empty group."""
+    """Matches one occurrence (or background triple) per pattern; no order is implied.
+
+    Without patterns it is the empty group.
+    """
 
     triples: tuple[TriplePattern, ...]
     place: Place = ANYWHERE
@@ -84,7 +90,9 @@ class Extend:
 
 @dataclass(frozen=True, slots=True)
 class SeqJoin:
-    """Joins a `left` and a `right` solution where the left one ends before the right one starts; `unrestricted`: whatever the policy."""
+    """Joins a `left` and a `right` solution where the left one ends before the right one starts; `unrestricted`:
+    whatever the policy.
+    """
 
     left: "Pattern"
     right: "Pattern"
@@ -130,7 +138,9 @@ class LeftJoin:
 
 @dataclass(frozen=True, slots=True)
 class SeqRightJoin:
-    """Represents OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each right y with no such x."""
+    """Represents OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each
+    right y with no such x.
+    """
 
     left: "Pattern"
     right: "Pattern"
@@ -168,7 +178,9 @@ class SeqWithout:
 
 @dataclass(frozen=True, slots=True)
 class JoinWithout:
-    """Represents `{left} AND {right} WITHOUT {absent}`, which wants nothing between the operands, whichever of them comes first."""
+    """Represents `{left} AND {right} WITHOUT {absent}`, which wants nothing between the operands, whichever of them
+    comes first.
+    """
 
     left: "Pattern"
     right: "Pattern"
@@ -187,7 +199,9 @@ class WithoutFor:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Gives each x on [x.start, T] once time has passed T, the instant that the variable `at` holds, if T is later than x.end."""
+    """Gives each x on [x.start, T] once time has passed T, the instant that the variable `at` holds, if T is later
+    than x.end.
+    """
 
     pattern: "Pattern"
     at: Variable
@@ -210,9 +224,11 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """Matches pairs of nodes joined by `path`, as a set; the interval is the least start and the greatest end along the path.
+    """Matches pairs of nodes joined by `path`, as a set; the interval is the least start and the greatest end along
+    the path.
 
-    Links, inverses and sequences that stand alone are triple patterns already (SPARQL 1.1, 18.2.2.4), with hidden inner nodes.
+    Links, inverses and sequences that stand alone are triple patterns already (SPARQL 1.1, 18.2.2.4), with hidden
+    inner nodes.
     """
 
     subject: TermOrVariable
@@ -273,10 +289,11 @@ class RunReport(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """Represents `WINDOW [RUN ...]`: an element continues the run of the one before it if all parts that are given hold (section 13).
+    """Represents `WINDOW [RUN ...]`: an element continues the run of the one before it if all parts that are given
+    hold (section 13).
 
-    `condition` is that of WHILE. In it, the variables of `previous` stand for PREV, and those of `aggregates` for aggregates over the run with the
-    element. `gap` and `within` are in µs.
+    `condition` is that of WHILE. In it, the variables of `previous` stand for PREV, and those of `aggregates` for
+    aggregates over the run with the element. `gap` and `within` are in µs.
     """
 
     condition: Expression | None = None
@@ -293,9 +310,11 @@ GroupWindow = RangeWindow | RowsWindow | RunWindow
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Groups solutions of `pattern` by `keys`, a row per report with the keys and the aggregates (semantics.md section 7).
+    """Groups solutions of `pattern` by `keys`, a row per report with the keys and the aggregates (semantics.md
+    section 7).
 
-    Keys that are expressions are `Extend`s of `pattern`; without keys there is one group. The aggregates' variables are hidden ones.
+    Keys that are expressions are `Extend`s of `pattern`; without keys there is one group. The aggregates' variables
+    are hidden ones.
     """
 
     pattern: "Pattern"
@@ -314,7 +333,9 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """Represents ONCE PER: of the solutions of one key, only the first is emitted, `within` (µs) or `until` a solution of a pattern (section 15)."""
+    """Represents ONCE PER: of the solutions of one key, only the first is emitted, `within` (µs) or `until` a
+    solution of a pattern (section 15).
+    """
 
     keys: tuple[Variable, ...]
     within: Micros | None = None

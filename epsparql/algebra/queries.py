@@ -19,7 +19,9 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class NamedWindow:
-    """Represents `FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as written."""
+    """Represents `FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as
+    written.
+    """
 
     name: str
     stream: str
@@ -49,10 +51,12 @@ WHOLE = Sources()
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are `Extend`s of `pattern`.
+    """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are
+    `Extend`s of `pattern`.
 
-    `streams` are those of the windows where the query has any. Its solutions are events if it is an ETALIS `program`. The `rules` of one are silent:
-    what they derive lies on a stream that this query alone reads, with InWindow by its name. Those that write the stream `into` write for others.
+    `streams` are those of the windows where the query has any. Its solutions are events if it is an ETALIS `program`.
+    The `rules` of one are silent: what they derive lies on a stream that this query alone reads, with InWindow by its
+    name. Those that write the stream `into` write for others.
     """
 
     pattern: Pattern
@@ -70,8 +74,8 @@ class Select:
 class Construct:
     """Represents a rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
 
-    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in `pattern`. `label` names a rule
-    of a program that derives events.
+    Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in
+    `pattern`. `label` names a rule of a program that derives events.
     """
 
     template: tuple[TriplePattern, ...]
@@ -103,7 +107,8 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundRule:
-    """Represents a rule over the background alone: `template`'s triples always hold in its graph `graph` while `pattern` matches.
+    """Represents a rule over the background alone: `template`'s triples always hold in its graph `graph` while
+    `pattern` matches.
 
     It reads no stream.
     """

@@ -66,9 +66,11 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Promoted:
-    """Says that another text took the query's place at the log position `position`: later solutions are those of version `after`.
+    """Says that another text took the query's place at the log position `position`: later solutions are those of
+    version `after`.
 
-    `before` and `after` are numbers of versions, and `sha256` is that of the new text. The subscription resumes after `id`.
+    `before` and `after` are numbers of versions, and `sha256` is that of the new text. The subscription resumes after
+    `id`.
     """
 
     id: str
@@ -82,8 +84,8 @@ class Promoted:
 class Change:
     """Says which solutions of a revised query came, or stand no more. Reading resumes after `seq`.
 
-    What ends before `settled` is decided for good: an xsd:dateTime in UTC, None before there is one, or `finished`. With `more`, the next change belongs
-    to the same entry of the log.
+    What ends before `settled` is decided for good: an xsd:dateTime in UTC, None before there is one, or `finished`.
+    With `more`, the next change belongs to the same entry of the log.
     """
 
     query: str
@@ -112,9 +114,11 @@ class StandingSolutions(dict[str, Solution]):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to `position`.
+    """Says where a body comes from: it takes the source `id` from the position `after` (None: from its beginning) to
+    `position`.
 
-    The server accepts it once. With `position` None the stream forgets the source; `reset` accepts the body whatever position is stored.
+    The server accepts it once. With `position` None the stream forgets the source; `reset` accepts the body whatever
+    position is stored.
     """
 
     id: str
@@ -133,8 +137,8 @@ class Accepted:
     """Says what the server accepted.
 
     `offset` is the log position after the events; a `duplicate` was accepted before, as its source position says.
-    `rejected` counts rows that did not map, and `first_rejected` says what is wrong with the first one.
-    `warning`, if any, tells of a time in the body that was not read as the events' own, or of a source that the stream does not declare.
+    `rejected` counts rows that did not map, and `first_rejected` says what is wrong with the first one. A `warning`
+    names a time of the body that was not read as the events' own, or a source that the stream does not declare.
     """
 
     offset: int

@@ -6,10 +6,16 @@ from pathlib import Path
 
 
 class TrustedFile:
-    """Makes contexts that trust the certificates of a PEM file alone. A file that has changed is read again, so certificates may be replaced."""
+    """Makes contexts that trust the certificates of a PEM file alone.
+
+    A file that has changed is read again, so certificates may be replaced.
+    """
 
     def __init__(self, path: str | Path, any_name: bool) -> None:
-        """Read the file; with `any_name`, a certificate of it may be for any name. Raises: OSError, ssl.SSLError for a file without certificates."""
+        """Read the file; with `any_name`, a certificate of it may be for any name.
+
+        Raises: OSError, ssl.SSLError for a file without certificates.
+        """
         self._path, self._any_name = Path(path), any_name
         self._signature: tuple[int, int] | None = None
         self.context()

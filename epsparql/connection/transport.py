@@ -78,7 +78,9 @@ class Transport:
     """Sends requests and opens WebSockets, and waits in the calling thread."""
 
     def __init__(self, url: str, token: str | None, timeout_s: float, trust: TrustedFile | None = None) -> None:
-        """Take a server's URL, or those of several servers with commas between them; without `trust`, the certificates that the system trusts count."""
+        """Take a server's URL, or those of several servers with commas between them; without `trust`, the
+        certificates that the system trusts count.
+        """
         self._urls, self._turns = [each.strip().rstrip("/") for each in url.split(",")], 0
         self._timeout_s, self._trust = timeout_s, trust
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -98,7 +100,10 @@ class Transport:
         return len(self._urls) > 1
 
     def request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> Answer:
-        """Return status, headers (names in lower case) and body of a request. Raises: ApiError from status 400 on; OSError where nothing answers."""
+        """Return status, headers (names in lower case) and body of a request.
+
+        Raises: ApiError from status 400 on; OSError where nothing answers.
+        """
         try:
             answer = self._send_request(method, path, body, headers)
             return answer.status, answer.headers(), answer.read()
@@ -116,7 +121,9 @@ class Transport:
         return answer.read_line()
 
     def _send_request(self, method: str, path: str, body: bytes | str | None, headers: Mapping[str, str]) -> OpenAnswer:
-        """Send a request to the server whose turn it is, or to the next one where a connection is refused, or a standby server answers: it did nothing."""
+        """Send a request to the server whose turn it is, or to the next one where a connection is refused, or a
+        standby server answers: it did nothing.
+        """
         for _ in self._urls[1:]:
             try:
                 return self._send_once(method, path, body, headers)
@@ -129,7 +136,9 @@ class Transport:
 
     @contextmanager
     def _watched(self, connection: HTTPConnection) -> Iterator[None]:
-        """End a connection from which no answer comes as soon as another server serves: that of the connection is paused, or has lost its store."""
+        """End a connection from which no answer comes as soon as another server serves: that of the connection is
+        paused, or has lost its store.
+        """
         others = [url for url in self._urls if url != self.url]
         if not others:
             yield
@@ -181,7 +190,10 @@ class Transport:
         return answer
 
     def dial(self, path: str) -> AbstractContextManager[Connection]:
-        """Return a connection that is opened where its block begins. Raises there: OSError, InvalidHandshake or TimeoutError."""
+        """Return a connection that is opened where its block begins.
+
+        Raises there: OSError, InvalidHandshake or TimeoutError.
+        """
         found: AbstractContextManager[Connection] = connect(self.socket_url(path), **self.socket_options())
         return found
 

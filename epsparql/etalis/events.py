@@ -1,15 +1,16 @@
 """This module writes events as triple patterns and templates, on a program's own stream and on those that it reads.
 
-Events that rules derive and read lie on the own stream. An event `p(t1, ..., tn)` is one triple there, or for three arguments and more a star of
-triples around a node that stands for the list of arguments. So equal events on one interval are one, as occurrences are a set:
+Events that rules derive and read lie on the own stream. An event `p(t1, ..., tn)` is one triple there. With three
+arguments and more, it is a star of triples around a node for the list of arguments. So equal events on one interval
+are one, as occurrences are a set:
 
     p         unit  own:p/0    unit
     p(t)      unit  own:p/1    t
     p(t,u)    t     own:p/2    u
     p(t,u,v)  node  own:p/3:1  t,   node  own:p/3:2  u,   node  own:p/3:3  v
 
-Events that streams alone bring are matched where they come. If a program writes a stream, events that its rules derive lie on the own stream twice:
-once more for what is to be written, because the first triples may have been sent.
+Events that streams alone bring are matched where they come. If a program writes a stream, events that its rules
+derive lie on the own stream twice: once more for what is to be written, because the first triples may have been sent.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,9 @@ NOTHING = a.InWindow(OWN, a.Bgp((a.TriplePattern(UNIT, NEVER, UNIT),)))
 
 
 def own_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable, *, derived: bool = False) -> a.Pattern:
-    """Return the pattern of an event on the program's own stream, whether or not it is `derived`; `node` is a variable of its own."""
+    """Return the pattern of an event on the program's own stream, whether or not it is `derived`; `node` is a
+    variable of its own.
+    """
     return _star([a.InWindow(OWN, a.Bgp((triple,))) for triple in own_triples(name, arguments, node, derived=derived)])
 
 
@@ -53,7 +56,9 @@ def own_triples(name: str, arguments: Sequence[TermOrVariable], node: TermOrVari
 
 
 def triple_pattern(name: str, arguments: Sequence[TermOrVariable]) -> a.Pattern:
-    """Return the pattern of an atom whose predicate is an IRI: triples of streams, of the background, and of the program itself."""
+    """Return the pattern of an atom whose predicate is an IRI: triples of streams, of the background, and of the
+    program itself.
+    """
     triples = a.Bgp((triple_of(name, arguments),))
     return a.Union(triples, a.InWindow(OWN, triples))
 
@@ -66,7 +71,9 @@ def reported_triples(name: str, arguments: Sequence[TermOrVariable], streams: Se
 def event_rule(
     name: str, arguments: Sequence[TermOrVariable], pattern: a.Pattern, streams: tuple[str, ...], label: str = "", *, marked: bool = False
 ) -> a.Construct:
-    """Return the rule that derives an event for each solution of a pattern; `marked` says that the events are to be written to a stream."""
+    """Return the rule that derives an event for each solution of a pattern; `marked` says that the events are to be
+    written to a stream.
+    """
     node = Variable("_:node")
     if is_iri(name):
         return a.Construct((triple_of(name, arguments),), pattern, streams, OWN, label=label)
@@ -77,7 +84,9 @@ def event_rule(
 
 
 def written_rule(name: str, arity: int, streams: tuple[str, ...], into: str) -> a.Construct:
-    """Return the rule that writes the derived events of a predicate to a stream: as a node with a type and arguments, or the triple that they are."""
+    """Return the rule that writes the derived events of a predicate to a stream: as a node with a type and arguments,
+    or the triple that they are.
+    """
     arguments = [Variable(f"a{k}") for k in range(1, arity + 1)]
     if is_iri(name):
         triple = triple_of(name, arguments)
@@ -95,7 +104,8 @@ def no_rule(streams: tuple[str, ...], into: str) -> a.Construct:
 
 
 def sent_pattern(name: str, arguments: Sequence[TermOrVariable], node: Variable, streams: Sequence[str]) -> a.Pattern:
-    """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value each, all on one interval.
+    """Return the pattern of an event as streams have it: a node with a type and exactly these arguments, one value
+    each, all on one interval.
 
     Events are a set, so nodes with the same arguments are one. `node` is a variable of the pattern's own.
     """

@@ -140,7 +140,9 @@ class Patterns:
         return replace(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
 
     def _read_event(self, event: Event, parts: Sequence[TermOrVariable]) -> a.Pattern:
-        """Return the pattern of an event: on streams, unless rules derive it too, or EXISTS looks for it, whose pattern has to be a plain one."""
+        """Return the pattern of an event: on streams, unless rules derive it too, or EXISTS looks for it, whose
+        pattern has to be a plain one.
+        """
         if is_iri(event[0]):
             return triple_pattern(event[0], parts)
         if event not in self.heads and self._through != "fnot":
@@ -240,7 +242,9 @@ class Patterns:
         return self._event(atom)
 
     def _aggregate(self, left: Term, term: Struct, args: tuple[Term, ...]) -> Translated:
-        """Translate `A seq aggregate(F, B, V)`: a group for each x, that is its bindings and interval, over the events y of B."""
+        """Translate `A seq aggregate(F, B, V)`: a group for each x, that is its bindings and interval, over the
+        events y of B.
+        """
         event = as_struct(args[1]) if len(args) == 3 else None
         function = as_struct(args[0]) if args else None
         if event is None or function is None or event.name.startswith(":") or not isinstance(args[2], VariableTerm | Num):

@@ -1,4 +1,6 @@
-"""This module reads streams of events as ETALIS writes them: `event(E).`, `event(E, [T1, T2]).`, `event(E, T).`, `sleep(S).` and `halt.`"""
+"""This module reads streams of events as ETALIS writes them: `event(E).`, `event(E, [T1, T2]).`, `event(E, T).`,
+`sleep(S).` and `halt.`
+"""
 
 import re
 from collections.abc import Iterator
@@ -37,8 +39,8 @@ class SentEvent:
 def read_stream(text: str, arrived: int | None = None) -> Iterator[SentEvent]:
     """Yield the events of a stream's text. Raises EleRefused.
 
-    In a file an event without a time comes 1 µs after the clause before it. `arrived` (µs) is the time at which a request came: its events without
-    a time come from there on, 1 µs apart, and it may not sleep.
+    In a file an event without a time comes 1 µs after the clause before it. `arrived` (µs) is the time at which a
+    request came: its events without a time come from there on, 1 µs apart, and it may not sleep.
     """
     from epsparql.etalis.parser.grammar import parse_clauses  # as in program.py
 

@@ -1,4 +1,6 @@
-"""This module translates a program to one query: silent rules that derive its events on a stream of its own, and a SELECT of those that it reports."""
+"""This module translates a program to one query: silent rules that derive its events on a stream of its own, and a
+SELECT of those that it reports.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -52,14 +54,19 @@ def translate_program(text: str, policy: str | None = None) -> TranslatedProgram
 
 
 def translate_told(text: str) -> a.Select:
-    """Return the query of a text that is a program, by which its events are explained: all that rules derive lies on the own stream. Raises EleRefused."""
+    """Return the query of a text that is a program, by which its events are explained: all that rules derive lies on
+    the own stream. Raises EleRefused.
+    """
     program, policy = split_header(text)
     with deep_stack():
         return _Translation(read_program(program), policy, told=True).translate().query
 
 
 def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
-    """Return a program as a query's text, and its policy: the one that is given, else its own, else unrestricted. Raises EleRefused."""
+    """Return a program as a query's text, and its policy: the one that is given, else its own, else unrestricted.
+
+    Raises EleRefused.
+    """
     program = program.removeprefix("\ufeff")
     chosen = policy or read_program(program).policy or "unrestricted"
     return f"#!etalis {chosen}\n{program}", chosen
@@ -71,7 +78,9 @@ def is_program(text: str) -> bool:
 
 
 def split_header(text: str) -> tuple[str, str]:
-    """Return the program and the policy of a query's text that is a program; the line before the program becomes a comment of its language."""
+    """Return the program and the policy of a query's text that is a program; the line before the program becomes a
+    comment of its language.
+    """
     header = LANGUAGE_LINE.match(text)
     assert header is not None
     return f"%{text[1:]}", header[1]
@@ -143,7 +152,10 @@ class _Translation:
             self._program.warnings.append(Warning_("no-policy", message))
 
     def _warn_of_state(self) -> None:
-        """Warn of operators that keep events for ever. `recent` keeps one event of each key, and a pattern without variables has one key."""
+        """Warn of operators that keep events for ever.
+
+        `recent` keeps one event of each key, and a pattern without variables has one key.
+        """
         for rule in self._program.rules:
             for term in _list_unbounded(rule.body) if rule.window is None else ():
                 name, keyed = term.name.removeprefix(":"), bool(set(variables_of(term.args[0])) & set(variables_of(term.args[1])))

@@ -14,8 +14,9 @@ _SHAPES = {4: ("at",), 5: ("start", "end")}
 def write_events(triples: Iterable[Sequence[Any]]) -> str:
     """Return a line of ndjson for each triple `(s, p, o, at)` or `(s, p, o, start, end)`.
 
-    Terms are those of rdflib, or N-Triples texts; an object may also be a number, bool, datetime, date, time, timedelta or bytes.
-    Times are datetimes or xsd:dateTime texts. Raises: TypeError for anything else, with the number of the triple, from 1.
+    Terms are those of rdflib, or N-Triples texts; an object may also be a number, bool, datetime, date, time,
+    timedelta or bytes. Times are datetimes or xsd:dateTime texts. Raises: TypeError for anything else, with the
+    number of the triple, from 1.
     """
     return "".join(_lines(triples))
 

@@ -17,7 +17,10 @@ def is_frame(found: object) -> bool:
 
 
 def triples_of(frame: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a frame with the columns s, p, o, and at, or start and end. Raises: ValueError for other columns."""
+    """Yield the rows of a frame with the columns s, p, o, and at, or start and end.
+
+    Raises: ValueError for other columns.
+    """
     columns = {str(name) for name in frame.columns}
     times = next((each for each in _TIMES if columns == {*_TRIPLE, *each}), None)
     if times is None:
@@ -32,7 +35,8 @@ def rows_of(frame: Any, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
 
 
 def documents_of(frame: Any) -> Iterator[str]:
-    """Yield each row as a JSON object without its missing values. Decimals are numbers with all their digits, times are ISO texts.
+    """Yield each row as a JSON object without its missing values. Decimals are numbers with all their digits, times
+    are ISO texts.
 
     Raises: TypeError for a value that JSON has no form for, with the row, from 1, and the column.
     """
@@ -40,7 +44,10 @@ def documents_of(frame: Any) -> Iterator[str]:
 
 
 def documents_of_rows(names: Sequence[str], rows: Iterable[tuple[Any, ...]], first: int = 1) -> Iterator[str]:
-    """Yield rows of these columns as `documents_of` does those of a frame; messages count rows from `first` on. Raises: TypeError."""
+    """Yield rows of these columns as `documents_of` does those of a frame; messages count rows from `first` on.
+
+    Raises: TypeError.
+    """
     heads = [f"{json.dumps(name)}:" for name in names]
     for number, row in enumerate(rows, first):
         members = []

@@ -1,4 +1,6 @@
-"""Defines the words of `on_error`, which say what becomes of events that cannot be read or do not map: one set for all that read events."""
+"""Defines the words of `on_error`, which say what becomes of events that cannot be read or do not map: one set for
+all that read events.
+"""
 
 ON_ERROR = REFUSE, SKIP, DEAD_LETTER = ("refuse", "skip", "dead_letter")
 """All is refused; or such events are left out and counted; or they are kept aside, with the reason of each."""

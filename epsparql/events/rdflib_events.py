@@ -1,4 +1,7 @@
-"""This module writes graphs of rdflib as N-Quads. Texts of literals and labels of blank nodes stay. It loads rdflib only if it has a graph."""
+"""This module writes graphs of rdflib as N-Quads.
+
+Texts of literals and labels of blank nodes stay. It loads rdflib only if it has a graph.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +15,10 @@ def is_rdflib_graph(found: object) -> bool:
 
 
 def n_quads_of(graph: Any) -> str:
-    """Return a Graph or Dataset of rdflib as N-Quads. Raises: NotInRdflib for what RDF does not have, such as a literal as subject."""
+    """Return a Graph or Dataset of rdflib as N-Quads.
+
+    Raises: NotInRdflib for what RDF does not have, such as a literal as subject.
+    """
     return "".join(f"{line} .\n" for line in _statements(graph))
 
 

@@ -1,7 +1,8 @@
 """This module parses RDF in a process of its own, whose memory and time have bounds in proportion to the text.
 
-A parser may make much of little: it resolves contexts, prefixes and entities against each other, and holds the results of a whole document.
-No reading of the text in advance foretells that in all its spellings. So the process is bounded, and not the text.
+A parser may make much of little: it resolves contexts, prefixes and entities against each other, and holds the
+results of a whole document. No reading of the text in advance foretells that in all its spellings. So the process is
+bounded, and not the text.
 
     caller                                  parser_process.py
       parameters, a line of JSON   ───▶
@@ -27,9 +28,15 @@ from epsparql.isolation.process_limits import limit_process
 if TYPE_CHECKING:
     import pyoxigraph as ox
 _GRANTED, _FACTOR, _MOST = 128 << 20, 64, 2 << 30
-"""Bytes of memory of a process, and more for each byte of the text, up to a limit. A usual document of JSON-LD takes 34 to 48 times its size."""
+"""Bytes of memory of a process, and more for each byte of the text, up to a limit.
+
+A usual document of JSON-LD takes 34 to 48 times its size.
+"""
 _GRANTED_S, _BYTES_A_SECOND = 5, 1 << 18
-"""Seconds of a process, and one more for so many bytes. A usual document of JSON-LD takes a quarter of a second for each megabyte."""
+"""Seconds of a process, and one more for so many bytes.
+
+A usual document of JSON-LD takes a quarter of a second for each megabyte.
+"""
 _BUFFERED = 1 << 16
 _SCRIPT = Path(__file__).with_name("parser_process.py")
 _turns = BoundedSemaphore(max(os.cpu_count() or 1, 2))

@@ -1,6 +1,8 @@
-"""This script parses one text of RDF in a process that `isolated_parser.py` starts and bounds. It imports nothing of ours, so it starts quickly.
+"""This script parses one text of RDF in a process that `isolated_parser.py` starts and bounds. It imports nothing of
+ours, so it starts quickly.
 
-stdin is a line of JSON with the parameters, and then the text. The statements leave as N-Quads; a fault leaves as a line of JSON on stderr.
+stdin is a line of JSON with the parameters, and then the text. The statements leave as N-Quads; a fault leaves as a
+line of JSON on stderr.
 """
 
 import json

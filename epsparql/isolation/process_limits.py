@@ -6,7 +6,8 @@ import sys
 def limit_process(pid: int, memory: int, cpu_s: int | None = None) -> None:
     """Let a child take so many bytes of memory, and seconds of processor time from its start. It leaves no core file.
 
-    Allocations beyond the memory fail, and a signal ends a child that takes longer. Only Linux can set limits of another process.
+    Allocations beyond the memory fail, and a signal ends a child that takes longer. Only Linux can set limits of
+    another process.
     """
     if sys.platform != "linux":
         return

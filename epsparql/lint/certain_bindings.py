@@ -1,6 +1,8 @@
-"""This module finds the variables that every solution of the written query binds, so that the others may be unbound in some.
+"""This module finds the variables that every solution of the written query binds, so that the others may be unbound
+in some.
 
-BIND counts as an error only where a variable of its expression may be unbound. An answer may be too wide, so a doubt about a variable is sound.
+BIND counts as an error only where a variable of its expression may be unbound. An answer may be too wide, so a doubt
+about a variable is sound.
 """
 
 from functools import reduce

@@ -30,7 +30,10 @@ CELLS_OF_DATATYPES: dict[str, tuple[Cell, ...]] = {
     XSD + "date": (Cell.DAY,),
     **dict.fromkeys((XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration")), (Cell.DAY_TIME, Cell.CALENDAR)),
 }
-"""These are the cells of a datatype's values. A literal whose form its datatype does not have is OTHER, as is one of a datatype without a line."""
+"""These are the cells of a datatype's values.
+
+A literal whose form its datatype does not have is OTHER, as is one of a datatype without a line.
+"""
 
 
 def read_constant(names: Names, node: s.Expression) -> ConstantValue | None:
@@ -80,7 +83,9 @@ def _read_typed(lexical: str, datatype: str) -> ConstantValue | None:
 
 
 def _read_number(text: str, cell: Cell | None = None) -> ConstantValue | None:
-    """Return a number of the type that it is written in, or of the given one; None for one that is not finite, and for one with very many digits."""
+    """Return a number of the type that it is written in, or of the given one; None for one that is not finite, and
+    for one with very many digits.
+    """
     cell = cell or (Cell.DOUBLE if "e" in text.lower() else Cell.EXACT)
     if len(text) > _LONGEST:
         return None

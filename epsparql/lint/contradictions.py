@@ -59,7 +59,9 @@ _TRUTHS: dict[bool, Region] = {
 
 
 def find_contradiction(names: Names, conditions: Iterable[s.Expression], text: str) -> Reason | None:
-    """Return why these conditions of a query's text are never all true; None where they may be, as far as their constants tell."""
+    """Return why these conditions of a query's text are never all true; None where they may be, as far as their
+    constants tell.
+    """
     reader = _Reader(names)
     before: list[tuple[s.Expression, State]] = []
     together: State = {}
@@ -187,7 +189,9 @@ class _Reader:
         return {strip_spans(side): reduce(intersect, (compared("!=", constant) for constant in constants[:MOST_CONDITIONS]), BOUND)}
 
     def _read_same_term(self, left: s.Expression, right: s.Expression, wanted: bool) -> State:
-        """Return the state of sameTerm: equal terms have equal values; only IRIs and strings with equal values are equal terms."""
+        """Return the state of sameTerm: equal terms have equal values; only IRIs and strings with equal values are
+        equal terms.
+        """
         for side, other in ((left, right), (right, left)):
             constant = read_constant(self.names, other)
             if constant is not None and _is_steady(side):
@@ -205,7 +209,10 @@ def _intersect_all(states: Iterable[State | None]) -> State | None:
 
 
 def _region_of_comparison(symbol: str, constant: ConstantValue, wanted: bool) -> Region:
-    """Return the values for which a comparison with a constant may be true, or may be false. NaN is neither less nor equal nor greater."""
+    """Return the values for which a comparison with a constant may be true, or may be false.
+
+    NaN is neither less nor equal nor greater.
+    """
     if constant.kind & FLAG and symbol not in ("=", "!="):
         return region_of(FLAG)
     if wanted:

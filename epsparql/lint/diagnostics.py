@@ -1,4 +1,6 @@
-"""This module explains why a condition is never true: the smallest part of it that is to blame, and what was probably meant."""
+"""This module explains why a condition is never true: the smallest part of it that is to blame, and what was probably
+meant.
+"""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +48,9 @@ def why_error(kinds: Kinds, expression: s.Expression) -> Reason | None:
 
 
 def find_quoted_numbers(kinds: Kinds, condition: s.Expression) -> Iterator[Reason]:
-    """Yield the comparisons of what may be a number with a number in quotes, which is a string: only strings have an order with it."""
+    """Yield the comparisons of what may be a number with a number in quotes, which is a string: only strings have an
+    order with it.
+    """
     for part in parts((condition,)):
         match part:
             case s.Binary(operator, left, right, span) if operator in COMPARED:
@@ -115,7 +119,9 @@ def _named(kind: Kind) -> str:
 
 
 def _remedy(kinds: Kinds, left: s.Expression, right: s.Expression) -> str:
-    """Return what to write instead of a constant of the wrong kind, beside a duration or an instant; or how to compare the text of a term."""
+    """Return what to write instead of a constant of the wrong kind, beside a duration or an instant; or how to
+    compare the text of a term.
+    """
     for constant, other in ((right, left), (left, right)):
         wanted = kinds.infer_kind(other)
         match constant:

@@ -1,6 +1,8 @@
-"""This module finds patterns that no event can match: durations that contradict each other, and parts that exclude themselves.
+"""This module finds patterns that no event can match: durations that contradict each other, and parts that exclude
+themselves.
 
-Source: semantics.md, sections 3 and 4. A timeless solution satisfies each relation and adds no time, so only what is certainly timed contradicts.
+Source: semantics.md, sections 3 and 4. A timeless solution satisfies each relation and adds no time, so only what is
+certainly timed contradicts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +25,10 @@ class Doubt(NamedTuple):
 
 
 class Lengths(NamedTuple):
-    """Bounds the durations (µs) of a pattern's timed solutions; `timed` if it has no others. Where `least` is more than 0, it is timed."""
+    """Bounds the durations (µs) of a pattern's timed solutions; `timed` if it has no others.
+
+    Where `least` is more than 0, it is timed.
+    """
 
     least: int = 0
     most: int = _EVER
@@ -89,7 +94,9 @@ class _Reader:
         return lengths
 
     def _combine(self, operator: s.ChainOperator, left: Lengths, right: Lengths, span: Span) -> Lengths:
-        """Return the lengths of what an operator joins; each duration that both sides need is one of the joined solution or a part of it."""
+        """Return the lengths of what an operator joins; each duration that both sides need is one of the joined
+        solution or a part of it.
+        """
         timed = left.timed or right.timed
         both = left.timed and right.timed
         match operator:

@@ -1,4 +1,6 @@
-"""This module finds variables that were probably misspelt: each stands once in the query, and another name differs from it by a slip."""
+"""This module finds variables that were probably misspelt: each stands once in the query, and another name differs
+from it by a slip.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
@@ -13,7 +15,9 @@ MOST_COMPARED = 200
 
 
 def find_near_variables(query: object, warned: Collection[Span]) -> Iterator[Warning_]:
-    """Yield a warning for each variable of a query that stands once, near another one that stands before it or more often; `warned` are places already doubted."""
+    """Yield a warning for each variable of a query that stands once, near another one that stands before it or more
+    often; `warned` are places already doubted.
+    """
     places: dict[str, list[Span]] = {}
     for variable in _list_variables(query):
         places.setdefault(variable.name, []).append(variable.span)
@@ -41,7 +45,8 @@ def _list_variables(query: object) -> Iterator[s.VariableName]:
 
 
 def _is_slip(name: str, known: str) -> bool:
-    """Return whether two names differ by case, or by one small letter that is missing, doubled, replaced or has changed places.
+    """Return whether two names differ by case, or by one small letter that is missing, doubled, replaced or has
+    changed places.
 
     Differences at the beginning, and replaced last letters, tell names apart on purpose; so do digits and capitals.
     """

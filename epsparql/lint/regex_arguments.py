@@ -1,4 +1,6 @@
-"""This module checks the constant patterns, replacements and flags of REGEX and REPLACE, with which the functions would have no value."""
+"""This module checks the constant patterns, replacements and flags of REGEX and REPLACE, with which the functions
+would have no value.
+"""
 
 import re
 

@@ -186,7 +186,10 @@ class Kinds:
         return negated(truth(operand)) if node.operator is s.UnaryOperator.NOT else operand & Kind.NUMBER
 
     def _binary(self, node: s.Binary) -> Kind:
-        """Return the kinds of a binary expression. Chains of one operator lean left, so the left side is walked, not recursed into."""
+        """Return the kinds of a binary expression.
+
+        Chains of one operator lean left, so the left side is walked, not recursed into.
+        """
         pending = [node]
         while isinstance(pending[-1].left, s.Binary):
             pending.append(pending[-1].left)
@@ -241,7 +244,9 @@ class Kinds:
 
 
 def calculated(operator: s.BinaryOperator, left: Kind, right: Kind) -> Kind:
-    """Return the kinds of an arithmetic result: numbers or durations with both, and an instant with an instant or a duration."""
+    """Return the kinds of an arithmetic result: numbers or durations with both, and an instant with an instant or a
+    duration.
+    """
     found = left & right & Kind.NUMBER
     if operator in (s.BinaryOperator.ADD, s.BinaryOperator.SUBTRACT):
         found |= left & right & Kind.DURATION

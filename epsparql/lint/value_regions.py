@@ -1,10 +1,11 @@
 """This module represents sets of values that a condition lets pass, so that conditions can be intersected.
 
-A region has one row of intervals for each cell: a part of the values within which the engine's comparisons agree on one order. A region may be too
-wide, never too narrow. An interval lies between two cuts, each of which is just before or just behind a value; so `< 5` ends at the cut before 5,
-and `<= 5` at the cut behind it.
+A region has one row of intervals for each cell: a part of the values within which the engine's comparisons agree on
+one order. A region may be too wide, never too narrow. An interval lies between two cuts, each of which is just before
+or just behind a value; so `< 5` ends at the cut before 5, and `<= 5` at the cut behind it.
 
-Numbers have three cells, since a constant is compared as the greater of both types: 0.1 is one value beside a decimal, another beside a float.
+Numbers have three cells, since a constant is compared as the greater of both types: 0.1 is one value beside a
+decimal, another beside a float.
 """
 
 import struct
@@ -67,7 +68,10 @@ WHOLE: Row = ((-1, "", 0), (1, "", 0))
 
 
 class ConstantValue(NamedTuple):
-    """Holds a constant as it is compared. `numeric` is the cell of its type for a number; `place` is its place in the order of its kind."""
+    """Holds a constant as it is compared.
+
+    `numeric` is the cell of its type for a number; `place` is its place in the order of its kind.
+    """
 
     kind: Kind
     place: Place
@@ -177,7 +181,9 @@ def _build_row(symbol: str, place: Place, low: Place, high: Place) -> Row:
 
 
 def _spread(constant: ConstantValue) -> tuple[Fraction, Fraction]:
-    """Return two numbers around those exact ones that are rounded to a float or double: more than half a step away to both sides."""
+    """Return two numbers around those exact ones that are rounded to a float or double: more than half a step away to
+    both sides.
+    """
     assert isinstance(constant.place, Fraction)
     bits, least = (22, 140) if constant.numeric is Cell.FLOAT else (51, 1060)
     margin = abs(constant.place) / (1 << bits) + Fraction(1, 1 << least)
@@ -185,7 +191,9 @@ def _spread(constant: ConstantValue) -> tuple[Fraction, Fraction]:
 
 
 def nearest_single(number: Place) -> Fraction | None:
-    """Return the 32-bit float nearest to a number; None beyond their range, and where its nearest double lies just between two of them."""
+    """Return the 32-bit float nearest to a number; None beyond their range, and where its nearest double lies just
+    between two of them.
+    """
     assert isinstance(number, Fraction)
     double = float(number)
     try:

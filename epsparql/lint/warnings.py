@@ -112,7 +112,10 @@ class _Reader:
     def _modifiers(self, modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...], owner: str) -> None:
         aggregate = next((part for part in parts(_asked(modifier, items)) if isinstance(part, s.AggregateCall)), None)
         if aggregate is not None and modifier.window is None:
-            message = "without a WINDOW an aggregate is over everything since the query began: WINDOW [RANGE ...] or WINDOW [ROWS ...] after GROUP BY bounds it"
+            message = (
+                "without a WINDOW an aggregate is over everything since the query began: WINDOW [RANGE ...] or WINDOW [ROWS ...] "
+                "after GROUP BY bounds it"
+            )
             self._warn("unbounded-aggregate", message, aggregate.span)
         if isinstance(modifier.window, s.RunClause):
             self._run_state(modifier.window)
@@ -154,7 +157,11 @@ class _Reader:
 
     # ------------------------------------------------ groups
     def _read_group(self, group: s.GroupGraphPattern, inherited: Set[str], joined: Set[str] = _NONE) -> None:
-        """Read a group. `inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional join."""
+        """Read a group.
+
+        `inherited` are the variables that EXISTS gets from outside, `joined` those of the other side of an optional
+        join.
+        """
         kinds = self._kinds(group, inherited | joined)
         scope = self._scopes.group(group) | inherited | joined
         before: set[str] = set(inherited)
@@ -190,7 +197,9 @@ class _Reader:
                     self._read_group(group, inherited)
 
     def _kinds(self, group: s.GroupGraphPattern, outside: Set[str]) -> Kinds:
-        """Return the kinds in a group, with those of each variable that one BIND of the group assigns and nothing else can bind."""
+        """Return the kinds in a group, with those of each variable that one BIND of the group assigns and nothing
+        else can bind.
+        """
         known: dict[str, Kind] = {}
         kinds = Kinds(self._names, known)
         if any(isinstance(element, s.BindElement) for element in group.elements):
@@ -234,7 +243,9 @@ class _Reader:
             self._warn("always-error", f"?{variable.name} is never bound: {reason.message}", reason.span)
 
     def _used(self, expression: s.Expression, scope: Set[str], later: Set[str] = _NONE) -> None:
-        """Warn of variables used where nothing binds them; `later` are variables that only what follows in the same group binds."""
+        """Warn of variables used where nothing binds them; `later` are variables that only what follows in the same
+        group binds.
+        """
         for place in needed(expression):
             if place.name in later and place.name not in scope:
                 message = f"?{place.name} is bound only after this BIND, so its value here is always an error: move the BIND behind"

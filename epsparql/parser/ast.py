@@ -1,4 +1,5 @@
-"""This module defines what was written inside of patterns: terms, paths, expressions, groups, every node with its `Span`.
+"""This module defines what was written inside of patterns: terms, paths, expressions, groups, every node with its
+`Span`.
 
 What stands around them is in ast_queries.py.
 """
@@ -51,7 +52,9 @@ class Anonymous:
 
 @dataclass(frozen=True, slots=True)
 class StringLiteral:
-    """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither; a base direction follows the language."""
+    """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither; a base direction
+    follows the language.
+    """
 
     lexical: str
     language: str | None
@@ -506,7 +509,9 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class RunClause:
-    """Represents `WINDOW [RUN ...]` or `WINDOW [SESSION gap]`; `closed` where each run is reported once, when it is over."""
+    """Represents `WINDOW [RUN ...]` or `WINDOW [SESSION gap]`; `closed` where each run is reported once, when it is
+    over.
+    """
 
     condition: Expression | None
     gap: DurationText | None
@@ -549,7 +554,10 @@ class SolutionModifier:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Holds what all forms of a query share: a pattern and what follows it. `where` is an empty group where DESCRIBE has none."""
+    """Holds what all forms of a query share: a pattern and what follows it.
+
+    `where` is an empty group where DESCRIBE has none.
+    """
 
     where: GroupGraphPattern
     modifier: SolutionModifier
@@ -558,7 +566,10 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class SelectForm:
-    """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`. `span` is that of the keyword."""
+    """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`.
+
+    `span` is that of the keyword.
+    """
 
     distinct: bool
     items: tuple[SelectItem, ...]

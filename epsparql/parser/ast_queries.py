@@ -92,7 +92,8 @@ class SelectQuery:
 class ConstructQuery:
     """Represents a CONSTRUCT.
 
-    `template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the keyword.
+    `template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the
+    keyword.
     """
 
     template: tuple[TriplesSameSubject, ...]

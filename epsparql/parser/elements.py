@@ -1,6 +1,7 @@
 """This module adds to pyparsing what the grammar needs: terminals with places, faults in words, and a limit on nesting.
 
-Choices, options and repetitions are pyparsing's own (`|`, `Opt`, `[...]`), and so are sequences (`+`) and parse actions.
+Choices, options and repetitions are pyparsing's own (`|`, `Opt`, `[...]`), and so are sequences (`+`) and parse
+actions.
 """
 
 import re
@@ -26,7 +27,8 @@ DIGITS_OR_END = r"(?![^\W\d]|:|[\d.\-][\w.\-]*+:)"  # ends a keyword before a nu
 class QueryText(str):
     """Holds a query's text, and the state of one parse of it.
 
-    Where `explains` is set, `furthest` is the last place at which some terminal failed, and `expected` names those that failed there.
+    Where `explains` is set, `furthest` is the last place at which some terminal failed, and `expected` names those
+    that failed there.
     """
 
     text: str
@@ -63,9 +65,11 @@ Result = tuple[int, Any]
 
 
 def parse_text(rule: ParserElement, text: str, fault: Callable[[QueryText], QueryError], kind: type[QueryText] = QueryText) -> Any:
-    """Return the one node that `rule` builds of a text. Raises the `QueryError` that `fault` makes of a text that does not match.
+    """Return the one node that `rule` builds of a text. Raises the `QueryError` that `fault` makes of a text that
+    does not match.
 
-    Only a text with a fault is parsed a second time, to find out what was expected: noting it costs more than parsing does.
+    Only a text with a fault is parsed a second time, to find out what was expected: noting it costs more than parsing
+    does.
     """
     with suppress(ParseBaseException):
         return rule.parse_string(kind.from_text(text, explains=False))[0]
@@ -89,8 +93,8 @@ class Sign:
 class Terminal(PyparsingToken):
     """Matches a terminal by a regular expression, and passes over the blanks and comments after it.
 
-    `first` matches wherever `pattern` does, and says sooner where it does not. A query tries few of the terminals, and to compile all patterns took
-    most of the grammar's time to load, so each is compiled when it is first tried.
+    `first` matches wherever `pattern` does, and says sooner where it does not. A query tries few of the terminals.
+    Compiling all patterns took most of the grammar's loading time, so each is compiled when it is first tried.
     """
 
     def __init__(self, pattern: str, build: Build, expected: str | None, first: str = "", skip: str = SKIP) -> None:
@@ -185,7 +189,10 @@ def sign(text: str, *, expected: str | None = "") -> Terminal:
 
 
 def refused(pattern: str, reason: Callable[[str], str], nearest: str = "") -> Terminal:
-    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned. `nearest` may replace it."""
+    """Match what this version does not support: found, it ends the parse; otherwise it is not mentioned.
+
+    `nearest` may replace it.
+    """
 
     def build(source: QueryText, value: str, span: Span) -> NoReturn:
         edits = (Edit(span.start, span.end, nearest),) if nearest else ()

@@ -1,4 +1,6 @@
-"""This module words the fault of a text that is not in the grammar: the lexeme at the furthest place, and what was expected there."""
+"""This module words the fault of a text that is not in the grammar: the lexeme at the furthest place, and what was
+expected there.
+"""
 
 from collections.abc import Callable
 
@@ -68,7 +70,10 @@ def explain_fault(source: QueryText) -> QueryError:
 
 
 def _word_slip(stop: Stop, source: QueryText, slip: Slip) -> SyntaxFault:
-    """Return the fault of a slip. What it does not say itself is said in the grammar's words, with the remedy after them."""
+    """Return the fault of a slip.
+
+    What it does not say itself is said in the grammar's words, with the remedy after them.
+    """
     expected = slip.expected or ("" if slip.message else _expectation(source, stop.at, stop.lexeme))
     if slip.remedy and slip.remedy != expected:
         expected = f"{expected}; write {slip.remedy}" if expected else slip.remedy
@@ -107,7 +112,10 @@ def _misplaced(source: QueryText, word: str) -> str | None:
 
 
 def _expectation(source: QueryText, at: int, lexeme: str) -> str:
-    """Return what was expected, in human words. After a keyword the keyword is named, since that is what the writer sees."""
+    """Return what was expected, in human words.
+
+    After a keyword the keyword is named, since that is what the writer sees.
+    """
     expected = list(source.expected)
     if len(expected) > 1 and lexeme.upper() in _AFTER_GROUPS:
         return f"{{ ... }} {lexeme.upper()} {_AFTER_GROUPS[lexeme.upper()]}"

@@ -1,11 +1,14 @@
 """This module is the grammar: SPARQL 1.2 with EP-SPARQL's Chain (semantics.md section 11), in pyparsing.
 
-Each production has the name and the number of its rule in SPARQL 1.1's grammar (https://www.w3.org/TR/sparql11-query/#sparqlGrammar), from small
-ones to large ones: expressions, triples, patterns, queries. Rules without a number are SPARQL 1.2's or our own. `+` is a sequence, `|` the first
-alternative that matches, `[...]` a repetition, `Opt` an option, and `node` says which function of nodes.py makes the production's node.
+Each production has the name and the number of its rule in SPARQL 1.1's grammar
+(https://www.w3.org/TR/sparql11-query/#sparqlGrammar), from small ones to large ones: expressions, triples, patterns,
+queries. Rules without a number are SPARQL 1.2's or our own. `+` is a sequence, `|` the first alternative that
+matches, `[...]` a repetition and `Opt` an option. `node` names the function of nodes.py that makes the production's
+node.
 
-The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Lists and chains of operators are repetitions:
-only brackets nest. What is refused whatever follows it is recognised at its keyword (`refused`).
+The grammar is LL(1) but for a keyword here and there, so a failed alternative is never long. Lists and chains of
+operators are repetitions: only brackets nest. What is refused whatever follows it is recognised at its keyword
+(`refused`).
 """
 
 import difflib

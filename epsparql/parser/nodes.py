@@ -1,4 +1,6 @@
-"""This module makes the nodes of the syntax tree: a function for each production of the grammar, of what its parts have built."""
+"""This module makes the nodes of the syntax tree: a function for each production of the grammar, of what its parts
+have built.
+"""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -36,7 +38,9 @@ def build_literal(source: QueryText, found: list[Any]) -> ast.StringLiteral:
 
 
 def fold_operators(source: QueryText, found: list[Any]) -> ast.Expression:
-    """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate to the left."""
+    """Fold operands and operators, which come in turn, by strength: [111]-[117], where all but comparisons associate
+    to the left.
+    """
     operands: list[ast.Expression] = [found[0]]
     operators: list[Sign] = []
     for mark, operand in zip(found[1::2], found[2::2], strict=True):
@@ -246,7 +250,8 @@ def build_group(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
 def build_where(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
     """Build the group after WHERE.
 
-    The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT too.
+    The paper leaves out the braces around a chain there, with what follows it; its query (5) does so in a sub-SELECT
+    too.
     """
     elements = keep_nodes(found)
     if len(elements) == 1 and not elements[0].steps:

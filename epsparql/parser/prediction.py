@@ -1,13 +1,16 @@
-"""This module makes pyparsing predict: a choice, an option or a repetition looks at the next token before it tries what cannot match.
+"""This module makes pyparsing predict: a choice, an option or a repetition looks at the next token before it tries
+what cannot match.
 
-pyparsing raises an exception for each alternative that fails, and a query of 40 tokens has some 200 of them. A terminal is a regular expression,
-so those that an alternative can begin with (its FIRST set) are one, too. One match of all of them, a group each, finds the alternative.
+pyparsing raises an exception for each alternative that fails, and a query of 40 tokens has some 200 of them. A
+terminal is a regular expression, so those that an alternative can begin with (its FIRST set) are one, too. One match
+of all of them, a group each, finds the alternative.
 
-Alternatives are passed over only if their first terminal would fail, so the language and the trees stay the same. A parse that explains
-a fault does not predict, because each terminal that fails then is to be noted.
+Alternatives are passed over only if their first terminal would fail, so the language and the trees stay the same. A
+parse that explains a fault does not predict, because each terminal that fails then is to be noted.
 
-`parseImpl` is pyparsing's hook for kinds of elements: it gets the text, a place and whether actions are run, and returns the next place with
-what was found. Its documentation does not promise it; `tests/epsparql/parser/test_grammar.py` fails if a version calls something else.
+`parseImpl` is pyparsing's hook for kinds of elements: it gets the text, a place and whether actions are run, and
+returns the next place with what was found. Its documentation does not promise it;
+`tests/epsparql/parser/test_grammar.py` fails if a version calls something else.
 """
 
 import re
@@ -39,7 +42,10 @@ def predict(grammar: ParserElement) -> ParserElement:
 
 
 class _Lookahead:
-    """Tells which alternative may match at a place. Its pattern is compiled when it is first asked, since a query visits few of the choices."""
+    """Tells which alternative may match at a place.
+
+    Its pattern is compiled when it is first asked, since a query visits few of the choices.
+    """
 
     def __init__(self, alternatives: Sequence[ParserElement]) -> None:
         self.alternatives = alternatives
@@ -105,7 +111,9 @@ def _match_often(repetition: ZeroOrMore) -> Parse:
 
 
 def first_patterns(element: ParserElement) -> list[str]:
-    """Return the patterns of the terminals that an element can begin with; "", which matches everywhere, is the last where the element may be empty."""
+    """Return the patterns of the terminals that an element can begin with; "", which matches everywhere, is the last
+    where the element may be empty.
+    """
     match element:
         case Terminal():
             return [element.first]

@@ -1,1 +1,3 @@
-"""This package converts terms between the language's classes and those that programs exchange with a client, which are rdflib's."""
+"""This package converts terms between the language's classes and those that programs exchange with a client, which
+are rdflib's.
+"""

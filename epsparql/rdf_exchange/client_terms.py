@@ -1,4 +1,7 @@
-"""This module defines the terms of RDF 1.2 that rdflib lacks, as clients take and give them. It loads rdflib only for its types."""
+"""This module defines the terms of RDF 1.2 that rdflib lacks, as clients take and give them.
+
+It loads rdflib only for its types.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -34,7 +37,10 @@ class DirectionalString:
 
 
 class Triple(NamedTuple):
-    """Represents a statement of a solution, or a triple that is itself a term. It is a tuple, as `rdflib.Graph.add` takes one."""
+    """Represents a statement of a solution, or a triple that is itself a term.
+
+    It is a tuple, as `rdflib.Graph.add` takes one.
+    """
 
     subject: "rdflib.URIRef | rdflib.BNode"
     predicate: "rdflib.URIRef"

@@ -1,4 +1,5 @@
-"""This module converts the language's terms to rdflib's and back. Texts of literals and labels of blank nodes stay as written.
+"""This module converts the language's terms to rdflib's and back. Texts of literals and labels of blank nodes stay as
+written.
 
 It loads rdflib, so it is imported where a term is converted, and not when a client is.
 """
@@ -59,7 +60,8 @@ def to_client_triple(triple: TripleTerm) -> Triple:
 
 
 def to_literal(value: PythonValue) -> RdflibLiteral:
-    """Return the literal of a Python value: an int is an xsd:integer, a float an xsd:double, a timedelta an xsd:dayTimeDuration.
+    """Return the literal of a Python value: an int is an xsd:integer, a float an xsd:double, a timedelta an
+    xsd:dayTimeDuration.
 
     Raises: TypeError for a value of any other type.
     """
@@ -90,7 +92,10 @@ def from_client_term(node: Any) -> Term:
 
 
 def from_client_triple(triple: tuple[Any, Any, Any]) -> TripleTerm:
-    """Return a triple of the language. Raises: NotInRdflib for what is no triple of RDF, such as one with a literal as subject."""
+    """Return a triple of the language.
+
+    Raises: NotInRdflib for what is no triple of RDF, such as one with a literal as subject.
+    """
     subject, predicate, object_ = map(from_client_term, triple)
     if not isinstance(subject, Iri | BlankNode) or not isinstance(predicate, Iri):
         raise NotInRdflib(f"{subject} {predicate} {object_} is no triple of RDF: the subject is an IRI or a blank node, the predicate an IRI")

@@ -1,4 +1,6 @@
-"""This module resolves character classes to ranges of code points: properties, complements, subtraction and variants of case."""
+"""This module resolves character classes to ranges of code points: properties, complements, subtraction and variants
+of case.
+"""
 
 import unicodedata
 from bisect import bisect_left
@@ -125,7 +127,9 @@ def complement(ranges: Ranges) -> Ranges:
 
 
 def list_variants(first: int, last: int) -> list[int]:
-    """Return the characters that differ in case alone from one of a range: their lower or their upper case is that of one in it."""
+    """Return the characters that differ in case alone from one of a range: their lower or their upper case is that of
+    one in it.
+    """
     table = _list_cased()
     codes, variants = table
     at = bisect_left(codes, first)

@@ -294,7 +294,9 @@ class _Parser:
     def _class_of(
         self, items: tuple[Range | CharacterProperty, ...], *, negated: bool = False, subtracted: CharacterClass | None = None
     ) -> CharacterClass:  # fmt: skip
-        """Return a class; with the flag i, its characters and ranges also have all variants of case, but its properties have not."""
+        """Return a class; with the flag i, its characters and ranges also have all variants of case, but its
+        properties have not.
+        """
         if "i" in self._flags:
             variants = {code for item in items if isinstance(item, Range) for code in list_variants(item.first, item.last)}
             items += tuple(

@@ -10,7 +10,8 @@ from typing import assert_never
 
 
 class PatternFault(Exception):
-    """Signals a pattern that XPath does not have, or that is beyond a limit. `place` is the character to blame, counted from 1.
+    """Signals a pattern that XPath does not have, or that is beyond a limit. `place` is the character to blame,
+    counted from 1.
 
     The remedy follows the first semicolon of the message.
     """
@@ -36,7 +37,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class CharacterProperty:
-    """Holds the characters of a property, or all others: a category such as Lu, a block such as IsGreek, or one of the letters d, w, s, i and c."""
+    """Holds the characters of a property, or all others: a category such as Lu, a block such as IsGreek, or one of
+    the letters d, w, s, i and c.
+    """
 
     name: str
     negated: bool = False

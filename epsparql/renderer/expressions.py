@@ -15,7 +15,11 @@ _ALTERNATIVE, _SEQUENCE, _INVERSE, _MODIFIED, _PRIMARY = range(5)
 
 @dataclass(frozen=True, slots=True)
 class Expressions:
-    """Writes expressions. `hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in braces."""
+    """Writes expressions.
+
+    `hidden` has the text of the aggregates and keys that hidden variables stand for; `group` writes a pattern in
+    braces.
+    """
 
     terms: TermWriter
     hidden: Mapping[Variable, str]

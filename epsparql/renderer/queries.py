@@ -1,6 +1,6 @@
 """This module writes algebra as canonical text: `parse(render(query)).query == query` for every query that parse gives.
 
-Each operand gets the braces that it needs and no more, so that a text nested as deep as the limit allows comes back within it.
+Each operand gets only the braces that it needs. So a text nested as deep as the limit allows stays within the limit.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,9 @@ def render(query: a.Query) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Clauses:
-    """Splits a SELECT's pattern into the parts that stand around WHERE, from the inside out: SPARQL 18.2.4 read backwards."""
+    """Splits a SELECT's pattern into the parts that stand around WHERE, from the inside out: SPARQL 18.2.4 read
+    backwards.
+    """
 
     where: a.Pattern
     keys: tuple[tuple[Variable, a.Expression | None], ...] = ()
@@ -51,7 +53,9 @@ class _Clauses:
 
 
 def _computed(pattern: a.Pattern, names: tuple[Variable, ...]) -> tuple[a.Pattern, dict[Variable, a.Expression]]:
-    """Return the pattern without its outermost assignments to `names`, and these, as long as they stand in the order of `names`."""
+    """Return the pattern without its outermost assignments to `names`, and these, as long as they stand in the order
+    of `names`.
+    """
     found: dict[Variable, a.Expression] = {}
     before = len(names)
     while isinstance(pattern, a.Extend) and pattern.variable in names[:before]:
@@ -102,7 +106,10 @@ class _Writer:
         return "".join(f" {part}" for part in parts)
 
     def _solutions(self, pattern: a.Pattern, *, ordered: bool = True) -> str:
-        """Return WHERE with its modifiers, of a query that has no SELECT clause. Where not `ordered`, ORDER BY would not be read."""
+        """Return WHERE with its modifiers, of a query that has no SELECT clause.
+
+        Where not `ordered`, ORDER BY would not be read.
+        """
         if isinstance(pattern, a.SubSelect) and not pattern.distinct and (ordered or not pattern.modifiers.order):
             visible = _shown(pattern.pattern)
             selected = _Clauses.from_pattern(pattern.pattern, visible)
@@ -280,7 +287,9 @@ def _shown(pattern: a.Pattern) -> tuple[Variable, ...]:
 
 
 def _is_block(pattern: a.Pattern) -> bool:
-    """Return whether the pattern is what triples that no other element parts become: one Bgp, then the paths among them."""
+    """Return whether the pattern is what triples that no other element parts become: one Bgp, then the paths among
+    them.
+    """
     while isinstance(pattern, a.Join) and isinstance(pattern.right, a.Path):
         pattern = pattern.left
     return isinstance(pattern, a.Bgp | a.Path)
@@ -294,7 +303,10 @@ def _ends_in_triples(pattern: a.Pattern) -> bool:
 
 
 def _share_blank_nodes(left: a.Pattern, right: a.Pattern) -> bool:
-    """Return whether two patterns share blank nodes. Then they are triples of one block, and only beside each other are the blank nodes the same."""
+    """Return whether two patterns share blank nodes.
+
+    Then they are triples of one block, and only beside each other are the blank nodes the same.
+    """
     hidden = {variable for variable in visible_variables(right) if variable.hidden}
     return not hidden.isdisjoint(visible_variables(left))
 

@@ -29,7 +29,9 @@ class TermWriter:
 
     @classmethod
     def from_query(cls, query: a.Query, *, short: bool = False) -> "TermWriter":
-        """Build the prologue of a query: a BASE where IRI(x) needs one, and prefixes for IRIs that BASE would change, or for all in a `short` text."""
+        """Build the prologue of a query: a BASE where IRI(x) needs one, and prefixes for IRIs that BASE would change,
+        or for all in a `short` text.
+        """
         base = _base(query)
         used = dict.fromkeys(_iris(query))
         changed = [value for value in used if base is not None and resolve(value, base) != value]

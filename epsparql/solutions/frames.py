@@ -1,4 +1,6 @@
-"""This module puts solutions into frames of pandas or polars, with the library's own type for each column of one kind of value."""
+"""This module puts solutions into frames of pandas or polars, with the library's own type for each column of one kind
+of value.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -67,7 +69,9 @@ def _rows_of(solution: Solution) -> list[dict[str, Any]]:
 
 
 def _value_of(term: Term) -> Any:
-    """Return what a cell holds: a Python value that equals the term exactly, and where there is none, the term as clients give it."""
+    """Return what a cell holds: a Python value that equals the term exactly, and where there is none, the term as
+    clients give it.
+    """
     match term:
         case Iri(text):
             return text
@@ -90,7 +94,9 @@ def _instant_of(text: str) -> datetime:
 
 
 def _typed(values: list[Any], exact: bool) -> tuple[ColumnKind, list[Any]]:
-    """Return what the values are, and the values in one form: aware datetimes in UTC, numbers as floats unless they are to be exact."""
+    """Return what the values are, and the values in one form: aware datetimes in UTC, numbers as floats unless they
+    are to be exact.
+    """
     present = [value for value in values if value is not None]
     types = {type(value) for value in present}
     if not exact and types and types <= {int, float, Decimal}:

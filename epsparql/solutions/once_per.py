@@ -1,7 +1,8 @@
-"""This module chooses which solutions a receiver of alerts is sent, where its setting `once_per` keeps alerts from repeating.
+"""This module chooses which solutions a receiver of alerts is sent, where its setting `once_per` keeps alerts from
+repeating.
 
-Of the solutions in their order, one is sent if no sent one with the same key ended later than its end minus a duration. A key is the terms of
-some variables; an unbound one is a value of its own.
+Of the solutions in their order, one is sent if no sent one with the same key ended later than its end minus a
+duration. A key is the terms of some variables; an unbound one is a value of its own.
 """
 
 import json
@@ -14,7 +15,10 @@ from typing import Any, NamedTuple
 from epsparql.literals import MAX_MICROS, duration_micros, duration_text
 
 MOST_KEYS = 10_000
-"""So many keys are kept for a receiver. One more forgets those that cannot suppress a solution any more, and then the one that ended first."""
+"""So many keys are kept for a receiver.
+
+One more forgets those that cannot suppress a solution any more, and then the one that ended first.
+"""
 EXAMPLE = '{"variables": ["sensor"], "within": "PT1H"}'
 _MEMBERS = ("variables", "within")
 _MOST_VARIABLES, _SHOWN = 20, 100
@@ -49,7 +53,10 @@ class OncePer:
 
 @dataclass(slots=True)
 class SentKeys:
-    """Holds when the last sent solution of each key ended. At most MOST_KEYS are kept; `forgotten` counts those that the bound let go too soon."""
+    """Holds when the last sent solution of each key ended.
+
+    At most MOST_KEYS are kept; `forgotten` counts those that the bound let go too soon.
+    """
 
     ends: dict[str, int] = field(default_factory=dict)
     forgotten: int = 0
@@ -73,7 +80,10 @@ class SentKeys:
 
 
 def read_once_per(given: object) -> OncePer:
-    """Return what the setting `once_per` says. Raises: ValueError, whose text begins with the place and names the remedy."""
+    """Return what the setting `once_per` says.
+
+    Raises: ValueError, whose text begins with the place and names the remedy.
+    """
     if not isinstance(given, dict):
         raise ValueError(f"once_per must be an object such as {EXAMPLE}, not {_quote_given(given)}")
     for name in given:

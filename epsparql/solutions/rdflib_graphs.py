@@ -1,4 +1,7 @@
-"""This module puts the triples of solutions into a graph of rdflib. Texts of literals stay as written, and labels of blank nodes stay."""
+"""This module puts the triples of solutions into a graph of rdflib.
+
+Texts of literals stay as written, and labels of blank nodes stay.
+"""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def graph_of(solutions: Iterable[Solution]) -> "rdflib.Graph":
-    """Return the triples of CONSTRUCT or DESCRIBE solutions as one graph. Raises: NotInRdflib for what rdflib has no term for."""
+    """Return the triples of CONSTRUCT or DESCRIBE solutions as one graph.
+
+    Raises: NotInRdflib for what rdflib has no term for.
+    """
     import rdflib  # loaded here, because it takes longer to load than a client
 
     graph = rdflib.Graph()

@@ -13,13 +13,15 @@ from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm
 class Solution:
     """Represents a solution as the server sends it.
 
-    It has the `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, or the `boolean` of an ASK. An ETALIS program gives an `event`
-    with its `args`.
+    It has the `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, or the `boolean` of an ASK. An
+    ETALIS program gives an `event` with its `args`.
 
-    `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells whether it is bound.
+    `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells
+    whether it is bound.
 
-    Terms are rdflib's: a URIRef, a BNode, or a Literal whose text is the one that was sent. rdflib has no triple terms and no strings with a
-    base direction, so these are a Triple and a DirectionalString of `epsparql.rdf_exchange.client_terms`.
+    Terms are rdflib's: a URIRef, a BNode, or a Literal whose text is the one that was sent. rdflib has no triple
+    terms and no strings with a base direction, so these are a Triple and a DirectionalString of
+    `epsparql.rdf_exchange.client_terms`.
     """
 
     query: str

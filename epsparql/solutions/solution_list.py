@@ -1,4 +1,6 @@
-"""This module holds several solutions: a list that notebooks show as a table with a timeline, and that becomes a frame or a graph."""
+"""This module holds several solutions: a list that notebooks show as a table with a timeline, and that becomes a
+frame or a graph.
+"""
 
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
@@ -24,9 +26,10 @@ class Solutions(list[Solution]):
     def to_frame(self, library: str = "pandas", *, exact: bool = True) -> Any:
         """Return a frame of `pandas` or `polars` with a row for each solution, and for each triple of a CONSTRUCT.
 
-        The columns are `id`, `start` and `end` (timestamps in UTC, of microseconds), then the variables in the order in which they appear.
-        A column of one kind of value has the library's type for it. Integers and decimals stay exact: decimals are Python objects in pandas.
-        With `exact=False` every number is a float64. A variable that is not bound is missing. Raises: MissingExtra; ValueError for another library.
+        The columns are `id`, `start` and `end` (timestamps in UTC, of microseconds), then the variables in the order
+        in which they appear. A column of one kind of value has the library's type for it. Integers and decimals stay
+        exact: decimals are Python objects in pandas. With `exact=False` every number is a float64. A variable that is
+        not bound is missing. Raises: MissingExtra; ValueError for another library.
         """
         return frame_of(self, library, exact)
 

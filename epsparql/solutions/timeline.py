@@ -1,4 +1,7 @@
-"""This module shows solutions in a notebook: a table, and above it a timeline as an SVG picture. Both have a bound, which the text names."""
+"""This module shows solutions in a notebook: a table, and above it a timeline as an SVG picture.
+
+Both have a bound, which the text names.
+"""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -27,7 +30,9 @@ def html_of(solutions: Sequence[Solution]) -> str:
 
 
 def svg_of(solutions: Sequence[Solution]) -> str:
-    """Return the intervals of the first solutions as bars over time, an instant as a dot; "" where one lies beyond the years 1 to 9999."""
+    """Return the intervals of the first solutions as bars over time, an instant as a dot; "" where one lies beyond
+    the years 1 to 9999.
+    """
     shown = solutions[:BARS]
     intervals = [interval for each in shown for interval in _interval_of(each)]
     if not shown or len(intervals) < len(shown):

@@ -1,4 +1,6 @@
-"""This module translates the aggregates of one SELECT and of WHILE, and rules what may stand beside them (SPARQL 1.1, 18.2.4.1 and 19.8, note 12)."""
+"""This module translates the aggregates of one SELECT and of WHILE, and rules what may stand beside them (SPARQL 1.1,
+18.2.4.1 and 19.8, note 12).
+"""
 
 from collections.abc import Container, Iterator
 from typing import NoReturn
@@ -17,7 +19,9 @@ _FUNCTIONS = {function.value: function for function in a.AggregateFunction}
 
 
 class Aggregates:
-    """This is the `NameScope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden variable, equal ones the same."""
+    """This is the `NameScope` of expressions in SELECT, HAVING and ORDER BY: each aggregate becomes a hidden
+    variable, equal ones the same.
+    """
 
     def __init__(self, outside: NameScope) -> None:
         self._outside = outside

@@ -52,7 +52,10 @@ class Context:
         return Variable(f"_:{kind}#{number}")
 
     def data_term(self, node: s.DataTerm) -> Iri | Literal | TripleTerm:
-        """Return a constant, which may be a triple term. Raises InvalidLiteral where a lexical form is not its datatype's."""
+        """Return a constant, which may be a triple term.
+
+        Raises InvalidLiteral where a lexical form is not its datatype's.
+        """
         if not isinstance(node, s.TripleNode):
             return self.term(node)
         subject, object_ = self.data_term(cast(s.DataTerm, node.subject)), self.data_term(cast(s.DataTerm, node.object))

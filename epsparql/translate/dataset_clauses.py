@@ -1,4 +1,6 @@
-"""This module translates what a query reads and where it writes: FROM, FROM NAMED, FROM STREAM, FROM NAMED WINDOW, REGISTER."""
+"""This module translates what a query reads and where it writes: FROM, FROM NAMED, FROM STREAM, FROM NAMED WINDOW,
+REGISTER.
+"""
 
 from epsparql import algebra as a
 from epsparql.errors import ScopeFault, SyntaxFault

@@ -28,7 +28,9 @@ def micros_of(context: Context, duration: s.DurationText, *, zero: bool = False)
 
 
 def _seconds(context: Context, duration: s.DurationText) -> a.Micros:
-    """Return the microseconds of a number of seconds, exactly: no rounding, and no arithmetic with exponents that only look like a number of seconds."""
+    """Return the microseconds of a number of seconds, exactly: no rounding, and no arithmetic with exponents that
+    only look like a number of seconds.
+    """
     try:
         seconds = Decimal(duration.lexical)
     except InvalidOperation:

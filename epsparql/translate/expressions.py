@@ -32,7 +32,9 @@ _ONE = (1, 1)
 
 
 class NameScope(Protocol):
-    """Answers what an expression needs of the query around it; a variable and an aggregate are given by where they stand."""
+    """Answers what an expression needs of the query around it; a variable and an aggregate are given by where they
+    stand.
+    """
 
     @property
     def context(self) -> Context: ...

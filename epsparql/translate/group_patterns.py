@@ -1,4 +1,6 @@
-"""This module translates groups and chains to patterns (SPARQL 1.1, 18.2.2, with the operators of semantics.md section 3)."""
+"""This module translates groups and chains to patterns (SPARQL 1.1, 18.2.2, with the operators of semantics.md
+section 3).
+"""
 
 from dataclasses import replace
 from typing import NoReturn, TypeVar, assert_never
@@ -213,7 +215,10 @@ class Groups:
             return a.WithoutFor(pattern, absent, micros_of(self.context, step.duration))
         if between is None:
             message = "WITHOUT does not follow a SEQ or AND of its chain"
-            expected = "{...} SEQ {...} WITHOUT {...} with only WITHIN between, or FOR and a duration; several absences are one WITHOUT { {...} UNION {...} }"
+            expected = (
+                "{...} SEQ {...} WITHOUT {...} with only WITHIN between, or FOR and a duration; several absences are one WITHOUT "
+                "{ {...} UNION {...} }"
+            )
             self.context.fail(SyntaxFault, message, step.span, expected)
         return replace(between, absent=absent)
 
@@ -221,5 +226,8 @@ class Groups:
         operators = [step for step in chain.steps if isinstance(step, s.Combine)]
         other = next((step for step in operators if step.operator is not operators[0].operator), None)
         if other is not None:
-            message = f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; add braces to make the order explicit"
+            message = (
+                f"the chain mixes {operators[0].operator.value} and {other.operator.value}, which apply from left to right; add "
+                f"braces to make the order explicit"
+            )
             self.context.warn("mixed-operators", message, other.span)

@@ -1,8 +1,10 @@
-"""This module keeps what texts of queries mean in a file, so that a later process need not parse them again (docs/decisions/0086-restart-with-many-queries.md).
+"""This module keeps what texts of queries mean in a file, so that a later process need not parse them again
+(docs/decisions/0086-restart-with-many-queries.md).
 
     name of the language's version | record record ...        a record is a checksum, its length, the digest of the text, and the pickled meaning
 
-The text stays the truth. A file of another version of this package is written anew, and records after a damaged one are ignored.
+The text stays the truth. A file of another version of this package is written anew, and records after a damaged one
+are ignored.
 """
 
 import io
@@ -29,7 +31,9 @@ _NAME, _PACKAGE = "parsed-texts", "epsparql"
 
 @cache
 def _language() -> bytes:
-    """Return the digest of everything that decides what a text means: this package's files, and the versions of pyparsing and Python."""
+    """Return the digest of everything that decides what a text means: this package's files, and the versions of
+    pyparsing and Python.
+    """
     from importlib.metadata import version  # it takes a fiftieth of a start, and only a server keeps texts
 
     digest = blake2b(f"{sys.version} {version('pyparsing')}".encode(), digest_size=_DIGEST_BYTES)
@@ -110,7 +114,10 @@ class MeaningReader(pickle.Unpickler):
 
     @classmethod
     def load_bytes(cls, data: bytes) -> Any:
-        """Return what was pickled. Raises: UnpicklingError for anything else than classes of this package, and what pickle raises."""
+        """Return what was pickled.
+
+        Raises: UnpicklingError for anything else than classes of this package, and what pickle raises.
+        """
         return cls(io.BytesIO(data)).load()
 
     def find_class(self, module: str, name: str) -> Any:

@@ -20,7 +20,9 @@ Items = tuple[tuple[s.SelectItem, a.Expression | None], ...]
 
 
 class SelectTranslator:
-    """Translates the SELECTs of one query, and what follows the patterns of its other forms; `scope` is that of the groups."""
+    """Translates the SELECTs of one query, and what follows the patterns of its other forms; `scope` is that of the
+    groups.
+    """
 
     def __init__(self, scope: NameScope) -> None:
         self._scope = scope
@@ -45,7 +47,9 @@ class SelectTranslator:
         return pattern, projection, self._modifiers(select.body.modifier, order, pattern)
 
     def translate_body(self, body: s.Body, *, ordered: bool = True) -> a.Pattern:
-        """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless `ordered`, ORDER BY is left out."""
+        """Return the pattern of another form with its modifiers, which make it a sub-SELECT of all variables; unless
+        `ordered`, ORDER BY is left out.
+        """
         pattern, order = self._solutions(body, (), Aggregates(self._scope))
         modifiers = self._modifiers(body.modifier, order if ordered else (), pattern)
         return pattern if modifiers == a.PLAIN else a.SubSelect(pattern, list_shown(pattern), False, modifiers)

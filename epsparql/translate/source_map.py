@@ -1,4 +1,6 @@
-"""This module maps the nodes of a query's algebra to their places in its text: what planning doubts or refuses is named by its place."""
+"""This module maps the nodes of a query's algebra to their places in its text: what planning doubts or refuses is
+named by its place.
+"""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -15,7 +17,8 @@ def beginning(span: Span, keyword: str) -> Span:
 
 
 class SourceMap:
-    """Keeps places by the identity of nodes, since equal ones may stand in several places. `sources` has those of FROM clauses by their name.
+    """Keeps places by the identity of nodes, since equal ones may stand in several places. `sources` has those of
+    FROM clauses by their name.
 
     A condition has the place of its FILTER or HAVING apart, since a place of its own may name a part of it.
     """

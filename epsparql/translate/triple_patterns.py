@@ -1,4 +1,6 @@
-"""This module translates triples and property paths to patterns (SPARQL 1.1, 18.2.2.3 to 18.2.2.5), with the scope of blank node labels."""
+"""This module translates triples and property paths to patterns (SPARQL 1.1, 18.2.2.3 to 18.2.2.5), with the scope of
+blank node labels.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -58,7 +60,9 @@ class TripleTranslator:
         return found
 
     def _describe(self, subject: TermOrVariable, properties: tuple[s.Property, ...], found: list[Link], start: int | None = None) -> None:
-        """Add the triples of a subject to `found`; `start` is where the subject stands, if the text names it just before."""
+        """Add the triples of a subject to `found`; `start` is where the subject stands, if the text names it just
+        before.
+        """
         for prop in properties:
             for node in prop.objects:
                 inner: list[Link] = []
@@ -72,7 +76,9 @@ class TripleTranslator:
             start = None
 
     def _annotate(self, triple: TripleTerm | TripleTermPattern, node: s.Annotated, found: list[Link]) -> None:
-        """Add the reifiers of a triple, and what is said of them: a block is about the reifier just before it, else about one of its own."""
+        """Add the reifiers of a triple, and what is said of them: a block is about the reifier just before it, else
+        about one of its own.
+        """
         last: TermOrVariable | None = None
         for part in node.annotations:
             if isinstance(part, s.Reifier):
@@ -96,7 +102,9 @@ class TripleTranslator:
             found.append(link)
 
     def _linked(self, subject: TermOrVariable, verb: s.Verb, object_: TermOrVariable) -> Iterator[Link]:
-        """Yield what a predicate or path links: a path that is a link, an inverse or a sequence is triple patterns with hidden nodes between."""
+        """Yield what a predicate or path links: a path that is a link, an inverse or a sequence is triple patterns
+        with hidden nodes between.
+        """
         match verb:
             case s.VariableName(name, _):
                 yield a.TriplePattern(subject, Variable(name), object_)
@@ -226,7 +234,10 @@ class TripleTranslator:
 
 
 def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
-    """Join two patterns; the empty group is the neutral element (SPARQL 18.2.2.8). `span` is where the join stands, that is, what makes it."""
+    """Join two patterns; the empty group is the neutral element (SPARQL 18.2.2.8).
+
+    `span` is where the join stands, that is, what makes it.
+    """
     if left == EMPTY:
         return right
     if right == EMPTY:

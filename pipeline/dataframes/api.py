@@ -1,7 +1,8 @@
 """This module evaluates EP-SPARQL queries over any DataFrame of occurrences, batch or streaming.
 
-It serves Spark users without a server or a log (docs/spark.md). Events go to their partitions in the JVM, which sorts a batch frame's events by end; an
-engine per partition takes them in as Arrow batches. For a stream, transformWithState keeps the engines' states (`pipeline/dataframes/streaming.py`).
+It serves Spark users without a server or a log (docs/spark.md). Events go to their partitions in the JVM, which sorts
+a batch frame's events by end; an engine per partition takes them in as Arrow batches. For a stream,
+transformWithState keeps the engines' states (`pipeline/dataframes/streaming.py`).
 """
 
 import importlib.util
@@ -38,14 +39,16 @@ def solve(
 ) -> DataFrame:
     """Return the solutions of queries over a DataFrame of occurrences, as the in-process engine gives them.
 
-    `queries` is by name; a single text is called `q`.
-    `events` has columns s, p, o (terms in N-Triples syntax), start, end (timestamps), and maybe g (an event graph) and stream (its name, `default` if
-    null); others are ignored. The frame returned has `query`, `start`, `end`, `binding` (of a SELECT: a map from variable to term), `triples` (of a
-    CONSTRUCT or DESCRIBE) and `boolean` (of an ASK), in no particular order. `background` is Turtle, or Turtle by graph.
+    `queries` is by name; a single text is called `q`. `events` has columns s, p, o (terms in N-Triples syntax), start
+    and end (timestamps). It may have g (an event graph) and stream (its name, `default` if null); others are ignored.
+    The frame returned has `query`, `start`, `end`, `binding` (of a SELECT: a map from variable to term), `triples`
+    (of a CONSTRUCT or DESCRIBE) and `boolean` (of an ASK), in no particular order. `background` is Turtle, or Turtle
+    by graph.
 
-    A batch frame is taken as finished streams. On a streaming frame time passes with the events: it is the latest end of earlier micro-batches less
-    `max_delay`, and what ends before it is dropped. `partitions` engines (default: one a core, at most 8) share the queries whose events can be told
-    apart by subject or by object; it may not change while a stream's checkpoint is used. `buckets` is its deprecated name.
+    A batch frame is taken as finished streams. On a streaming frame time passes with the events: it is the latest end
+    of earlier micro-batches less `max_delay`, and what ends before it is dropped. `partitions` engines (default: one
+    a core, at most 8) share the queries whose events can be told apart by subject or by object; it may not change
+    while a stream's checkpoint is used. `buckets` is its deprecated name.
 
     Raises: SolveFailed, QueryError.
     """
@@ -135,7 +138,8 @@ def _check_columns(events: DataFrame) -> None:
     for name in _TEXTS:
         if name in kinds and not isinstance(kinds[name], StringType):
             raise SolveFailed(
-                f'the events\' column {name!r} is of {kinds[name].simpleString()}; write its terms as text in N-Triples syntax, such as <http://e/a> or "1"'
+                f"the events' column {name!r} is of {kinds[name].simpleString()}; write its terms as text in N-Triples syntax, such as "
+                f'<http://e/a> or "1"'
             )
     for name in _TIMES:
         if not isinstance(kinds[name], TimestampType):
@@ -168,7 +172,9 @@ def _partition(share: Share) -> Column:
 
 # ---------------------------------------------------------------- batch
 def _finished(dealt: DataFrame, asked: tuple[Asked, ...], total: int) -> DataFrame:
-    """Solve a batch frame: each partition is one sorted partition, whose first row only names the partition, for it may hold no events."""
+    """Solve a batch frame: each partition is one sorted partition, whose first row only names the partition, for it
+    may hold no events.
+    """
     nothing = [f.lit(None).cast(StringType()).alias(name) for name in _TEXTS] + [f.lit(None).cast(LongType()).alias(name) for name in _TIMES]
     names = dealt.sparkSession.range(total).select(f.col("id").cast(IntegerType()).alias("partition"), *nothing)
 

@@ -7,7 +7,9 @@ from engine.messages import NODE_NAMES, Entry, Facts, Register
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Represents the queries of one share by name, with their policies, over background graphs ("" for none) in N-Triples."""
+    """Represents the queries of one share by name, with their policies, over background graphs ("" for none) in
+    N-Triples.
+    """
 
     queries: tuple[tuple[str, str, str], ...]
     facts: tuple[tuple[str, str], ...]

@@ -1,4 +1,6 @@
-"""This module runs an engine over tables of occurrences instead of a log, for `pipeline.dataframes.api` in Spark's tasks. It imports no Spark."""
+"""This module runs an engine over tables of occurrences instead of a log, for `pipeline.dataframes.api` in Spark's
+tasks. It imports no Spark.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -28,7 +30,9 @@ SOLVED = pa.schema(
         ("boolean", pa.bool_()),
     ]
 )
-"""A row is one solution: a SELECT fills `binding` (without its unbound variables), a CONSTRUCT or DESCRIBE `triples`, an ASK `boolean`."""
+"""A row is one solution: a SELECT fills `binding` (without its unbound variables), a CONSTRUCT or DESCRIBE `triples`,
+an ASK `boolean`.
+"""
 
 NO_SOLUTIONS = pa.RecordBatch.from_pylist([], schema=SOLUTIONS)
 NO_EVENTS = pa.table(
@@ -46,7 +50,10 @@ class Solver:
     """Holds the engine of one partition. All streams share one time, and each call of `feed` says how far it has come."""
 
     def __init__(self, asked: Asked, snapshot: bytes | None = None) -> None:
-        """Begin anew or restore a snapshot. Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise."""
+        """Begin anew or restore a snapshot.
+
+        Raises: SolveFailed; SnapshotMismatch for a snapshot of a version that plans otherwise.
+        """
         self.queries = parse_queries(asked)
         into = {written_stream(query) for query in self.queries.values()}
         self._streams = sorted({stream for query in self.queries.values() for stream in query.streams} - into)
@@ -57,7 +64,8 @@ class Solver:
             self._engine = Engine.restore(snapshot)
 
     def feed(self, rows: pa.RecordBatch, streams: Sequence[str | None] | None, time: Micros) -> pa.RecordBatch:
-        """Return the SOLUTIONS that OCCURRENCES bring, after which no end before `time` follows; `streams` names their streams.
+        """Return the SOLUTIONS that OCCURRENCES bring, after which no end before `time` follows; `streams` names
+        their streams.
 
         Raises: SolveFailed.
         """

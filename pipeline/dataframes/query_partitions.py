@@ -1,6 +1,7 @@
 """This module shares out the queries over a DataFrame among engines.
 
-Queries whose events can be dealt out by subject or object get several engines; the rest get one engine, which sees all events.
+Queries whose events can be dealt out by subject or object get several engines; the rest get one engine, which sees
+all events.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,10 @@ from epsparql.trees import walk_nodes
 from pipeline.dataframes.asked import Share
 
 _TOGETHER = (a.Values, a.Group, a.SubSelect, a.InWindow)
-"""These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself. Their queries are not dealt out."""
+"""These nodes depend on when the streams begin, or on their time, which each engine of a frame has for itself.
+
+Their queries are not dealt out.
+"""
 
 
 def shares(queries: Mapping[str, a.Query], policies: Mapping[str, str], *, background: bool, partitions: int) -> tuple[Share, ...]:

@@ -12,8 +12,8 @@ _LAST_BUT_ONE, _LAST = 0x85EBCA6B, 0xC2B2AE35
 def key_of(partition: int) -> int:
     """Return the number from 0 to 2^32 whose hash, as a long of Spark's, is `partition`.
 
-    Partitions then go to tasks in turn, however many tasks there are.
-    Source: MurmurHash3, x86, 32 bits, as `org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong` has it; each of its steps can be undone.
+    Partitions then go to tasks in turn, however many tasks there are. Source: MurmurHash3, x86, 32 bits, as
+    `org.apache.spark.unsafe.hash.Murmur3_x86_32.hashLong` has it; each of its steps can be undone.
     """
     state = _unshifted(partition, 16)
     state = _unshifted(_divided(state, _LAST), 13)
@@ -38,5 +38,7 @@ def _turned(word: int, bits: int) -> int:
 
 
 def _unshifted(word: int, bits: int) -> int:
-    """Undo an xor-shift: return the word that gives this one when its own upper bits, shifted down by `bits`, are added without carry."""
+    """Undo an xor-shift: return the word that gives this one when its own upper bits, shifted down by `bits`, are
+    added without carry.
+    """
     return word ^ word >> bits ^ word >> 2 * bits

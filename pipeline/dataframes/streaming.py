@@ -1,7 +1,9 @@
-"""This module runs `solve` over a streaming DataFrame: an engine per partition, whose state Spark keeps (docs/decisions/0026).
+"""This module runs `solve` over a streaming DataFrame: an engine per partition, whose state Spark keeps
+(docs/decisions/0026).
 
-Spark stores a snapshot and the events since. A random token names each version, so a worker knows which version an engine in its memory stands for.
-That holds whatever was tried twice or elsewhere meanwhile, and such an engine only reads on.
+Spark stores a snapshot and the events since. A random token names each version, so a worker knows which version an
+engine in its memory stands for. That holds whatever was tried twice or elsewhere meanwhile, and such an engine only
+reads on.
 """
 
 from collections import OrderedDict
@@ -77,7 +79,8 @@ def unpack_solutions(batches: Iterable[pa.RecordBatch], asked: tuple[Asked, ...]
 
 
 def pack_parcels(batches: Iterable[pa.RecordBatch], total: int) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's events as an Arrow stream per partition and batch, for rows that pass through the JVM one by one are slow.
+    """Yield a partition's events as an Arrow stream per partition and batch, for rows that pass through the JVM one
+    by one are slow.
 
     At the end yield, for every partition, how far the partition's time has come.
     """
@@ -137,7 +140,9 @@ class EngineProcessor(StatefulProcessor):
         yield from (Row(solutions=stream_of(batch).to_pybytes()) for batch in found if batch.num_rows)
 
     def _engine_at(self, partition: int, token: str) -> "Solver":
-        """Return the engine as of a version: the kept engine, if its version is on the way there, else the snapshot's, fed the events since."""
+        """Return the engine as of a version: the kept engine, if its version is on the way there, else the
+        snapshot's, fed the events since.
+        """
         from pipeline.dataframes.engine_task import Solver
 
         kept, solver = engine_cache().take_engine((self._print, partition))

@@ -1,4 +1,6 @@
-"""This module finds what looks like a wrong clock in the times of events: another unit, another zone, or the time of a whole body."""
+"""This module finds what looks like a wrong clock in the times of events: another unit, another zone, or the time of
+a whole body.
+"""
 
 from collections.abc import Sequence
 
@@ -38,7 +40,9 @@ def describe_clock(instant: Micros, now: Micros) -> str:
 
 
 def tell_shift(gaps: Sequence[Micros], window: Micros | None = None) -> str:
-    """Return in words that two sides are apart by whole hours, or half ones, and at most a window more; "" where they are not."""
+    """Return in words that two sides are apart by whole hours, or half ones, and at most a window more; "" where they
+    are not.
+    """
     most = min(max(window or _HALF_HOUR, _TEN_MINUTES), _LONGEST_WINDOW)
     fitting = {shift: sum(0 <= gap - shift * _HALF_HOUR <= most for gap in gaps) for shift in range(-_SHIFTS, _SHIFTS + 1)}
     shift = max(fitting, key=lambda each: (fitting[each], each % 2 == 0, each))

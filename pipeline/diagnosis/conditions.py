@@ -137,7 +137,10 @@ class ConditionExplainer:
         if isinstance(compared.left, a.Constant):
             side, value, other = compared.right, right, left
         times = write_times(count, self.more)
-        message = f"{self._write_expression(side)} was compared with {write_kind(other)} {times} and was {write_kind(value)} each time: {shorten(str(value))}"
+        message = (
+            f"{self._write_expression(side)} was compared with {write_kind(other)} {times} and was {write_kind(value)} each time: "
+            f"{shorten(str(value))}"
+        )
         return self._report("other-datatype", message, _advise_kind(self._write_expression(side), value, other), str(value))
 
     def _explain_distance(self, compared: a.Compare, numbers: Sequence[tuple["_Measure", "_Measure"]]) -> Reason:
@@ -193,7 +196,9 @@ def _measure_term(term: Term) -> _Measure | None:
 
 
 def _passes(op: a.Comparison, numbers: Sequence[tuple[_Measure, _Measure]], change: Callable[[float], float], *, left: bool) -> bool:
-    """Return whether some comparison would hold if one side were changed, and would then be of the other side's magnitude."""
+    """Return whether some comparison would hold if one side were changed, and would then be of the other side's
+    magnitude.
+    """
     for one, two in numbers:
         if one.is_duration or one.text.startswith('"'):
             return False

@@ -1,4 +1,5 @@
-"""This module answers why a query finds nothing: it walks the steps from the inputs up, and explains the first that lets nothing through.
+"""This module answers why a query finds nothing: it walks the steps from the inputs up, and explains the first that
+lets nothing through.
 
 1. The recent events are read, within bounds of rows, bytes and time.
 2. Every step is evaluated as a query of its own, first over the last events, then over more of them while there is time.
@@ -45,7 +46,10 @@ class Question:
 
 
 def diagnose(asked: Question, most_s: float = MOST_S, depth: int = 0) -> Diagnosis:
-    """Return why a query finds nothing in its sample, or that it finds something. Its reason was reached through `depth` other queries."""
+    """Return why a query finds nothing in its sample, or that it finds something.
+
+    Its reason was reached through `depth` other queries.
+    """
     query, sample = asked.parsed.query, asked.sample
     assert not isinstance(query, a.BackgroundRule), "a static rule reads no events"
     words = Words(asked.parsed)
@@ -85,7 +89,9 @@ def _explain_silence(asked: Question, query: a.StreamQuery) -> Reason | None:
 
 
 def _explain_writers(asked: Question, case: Examination, node: Node, most_s: float, depth: int) -> Reason | None:
-    """Explain a pattern that reads what rules write by the first of these, if each of them finds nothing for a known reason."""
+    """Explain a pattern that reads what rules write by the first of these, if each of them finds nothing for a known
+    reason.
+    """
     query, setting = case.prober.query, asked.setting
     found = list[tuple[str, str, Reason]]()
     for rule, parsed, stream in find_writers(query, node.pattern, setting.rules, asked.sample):
@@ -105,7 +111,9 @@ def _explain_writers(asked: Question, case: Examination, node: Node, most_s: flo
 
 
 def _count_steps(prober: Prober, nodes: list[Node]) -> Mapping[Node, Found] | None:
-    """Evaluate the steps over ever more of the last events; return the counts of the longest part for which there was time."""
+    """Evaluate the steps over ever more of the last events; return the counts of the longest part for which there was
+    time.
+    """
     counted: Mapping[Node, Found] | None = None
     size = FIRST_EVENTS
     while True:
@@ -177,6 +185,9 @@ def _judge_found(asked: Question, examined: Examined, steps: tuple[Step, ...], c
     ):
         return Diagnosis(asked.name, NOTHING, examined, steps, _explain_modifiers(case, Node(last.pattern, last.probe, (last,)), query.modifiers))
     if setting.policy != UNRESTRICTED and (found := case.prober.run_probes([last.probe], setting.policy)) is not None and not found[0].count:
-        message = f"the policy {setting.policy!r} uses up the events before they complete a match; unrestricted, the pattern has {case.found[last].count:,} solutions"
+        message = (
+            f"the policy {setting.policy!r} uses up the events before they complete a match; unrestricted, the pattern has "
+            f"{case.found[last].count:,} solutions"
+        )
         return Diagnosis(asked.name, NOTHING, examined, steps, case.make_reason(last, "policy", message, "use the policy unrestricted"))
     return Diagnosis(asked.name, FOUND, examined, steps)

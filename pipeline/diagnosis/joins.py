@@ -1,4 +1,6 @@
-"""This module explains why the solutions of two steps never join: no common key, the wrong order, intervals that do not fit, or too far apart."""
+"""This module explains why the solutions of two steps never join: no common key, the wrong order, intervals that do
+not fit, or too far apart.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -25,7 +27,9 @@ Key = tuple[Term, ...]
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Holds a left and a right solution with common values; `gap` (µs) is the time from the left one's end to the right one's start."""
+    """Holds a left and a right solution with common values; `gap` (µs) is the time from the left one's end to the
+    right one's start.
+    """
 
     left: Row
     right: Row
@@ -122,7 +126,10 @@ def _explain_order(case: Examination, node: Node, pairs: Sequence[Pair]) -> Reas
     if nearest.right.end >= nearest.left.start:
         message = f"{one} and {other} overlap: the nearest are {write_pair(nearest)}, and SEQ wants the end of the one before the start of the other"
         return case.make_reason(node, "overlaps", message + hint, "use OVERLAPS, DURING or AND")
-    message = f"{other} is always before {one}: the nearest are {write_duration(nearest.gap)} apart, at {iso(nearest.right.end)} and {iso(nearest.left.start)}"
+    message = (
+        f"{other} is always before {one}: the nearest are {write_duration(nearest.gap)} apart, at {iso(nearest.right.end)} and "
+        f"{iso(nearest.left.start)}"
+    )
     return case.make_reason(node, "wrong-order", message + hint, "swap the operands of SEQ, or use AND if the order does not matter")
 
 

@@ -1,7 +1,9 @@
-"""This module explains why a registered query has found nothing so far: beside its pattern, by its state, its registration, and the watermarks.
+"""This module explains why a registered query has found nothing so far: beside its pattern, by its state, its
+registration, and the watermarks.
 
-Its events are examined as if all streams had finished. If that finds something, they are examined again without those that came late, then without
-those that came before the registration. What still finds something waits for time, or for the runner.
+Its events are examined as if all streams had finished. If that finds something, they are examined again without those
+that came late, then without those that came before the registration. What still finds something waits for time, or
+for the runner.
 """
 
 from collections.abc import Mapping
@@ -27,7 +29,8 @@ MOST_FACTS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """Says how a query stands: its solutions so far, the entries that are not applied to it yet, and the streams that it rests on.
+    """Says how a query stands: its solutions so far, the entries that are not applied to it yet, and the streams that
+    it rests on.
 
     `held` names the declared sources for which the events of a stream wait.
     """
@@ -63,7 +66,9 @@ def diagnose_live(asked: Question, live: Live) -> Diagnosis:
 
 
 def _explain_all_late(sample: Sample, live: Live) -> Reason | None:
-    """Explain that all events of a stream that were examined came late, by the event that brought the watermark to its place."""
+    """Explain that all events of a stream that were examined came late, by the event that brought the watermark to
+    its place.
+    """
     for name in sample.names:
         rows, stream = sample.of_stream(name), live.streams.get(name)
         if not rows.any() or stream is None or stream.watermark is None:

@@ -1,4 +1,6 @@
-"""This module defines the answer to the question why a query finds nothing: the steps that were counted, and the reason."""
+"""This module defines the answer to the question why a query finds nothing: the steps that were counted, and the
+reason.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +9,9 @@ from engine.messages import Micros
 from pipeline.formats.batches.timestamps import iso
 
 FOUND, NOTHING, UNKNOWN = "found", "nothing", "unknown"
-"""The query finds something in the events that were examined, it finds nothing for a known reason, or no reason is known."""
+"""The query finds something in the events that were examined, it finds nothing for a known reason, or no reason is
+known.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Counts what one step of the query lets through: the solutions of each input, and its own. `more` if there are more of these.
+    """Counts what one step of the query lets through: the solutions of each input, and its own. `more` if there are
+    more of these.
 
     `line` and `column` are its place in the query's text, from 1, where it has one.
     """
@@ -38,7 +43,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Says why a step lets nothing through. `code` is stable; `nearest` is what would have passed, or nearly so, where something is near."""
+    """Says why a step lets nothing through.
+
+    `code` is stable; `nearest` is what would have passed, or nearly so, where something is near.
+    """
 
     code: str
     message: str

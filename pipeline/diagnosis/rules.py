@@ -1,4 +1,6 @@
-"""This module finds the rules that write what a pattern without solutions reads: a stream may have events from rules alone."""
+"""This module finds the rules that write what a pattern without solutions reads: a stream may have events from rules
+alone.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +16,9 @@ MOST_RULES = 20
 
 
 def find_writers(query: a.StreamQuery, pattern: a.Pattern, rules: Sequence[Register], sample: Sample) -> Iterator[tuple[Register, ParsedQuery, str]]:
-    """Yield the rules that write what a pattern of a query asks for, each with the stream; none where events that were sent have its predicates."""
+    """Yield the rules that write what a pattern of a query asks for, each with the stream; none where events that
+    were sent have its predicates.
+    """
     wanted = {str(each.predicate) for each in pattern.triples if not isinstance(each.predicate, Variable)} if isinstance(pattern, a.Bgp) else set()
     own = sample.of_streams(query.streams)
     if own.any() and all((sample.get_column("p").mark_rows(each) & own).any() for each in wanted):

@@ -1,4 +1,6 @@
-"""This module explains why no event matches a triple pattern: one of its terms was never seen in its place, or in another stream or graph."""
+"""This module explains why no event matches a triple pattern: one of its terms was never seen in its place, or in
+another stream or graph.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

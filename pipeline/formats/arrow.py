@@ -1,6 +1,8 @@
-"""This module reads application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, start and end, and retract.
+"""This module reads application/vnd.apache.arrow.stream: occurrences as columns s, p, o, optionally g, start and end,
+and retract.
 
-Terms may be dictionary-encoded; each distinct term is looked at once. An error names the row, counted from 1, and the column.
+Terms may be dictionary-encoded; each distinct term is looked at once. An error names the row, counted from 1, and the
+column.
 """
 
 import struct
@@ -28,7 +30,10 @@ _HEADER, _COMPRESSION, _DATA = 2, 3, 1  # fields of Message, RecordBatch and Dic
 
 
 def parse_arrow(body: bytes, default: Interval) -> pa.RecordBatch:
-    """Return OCCURRENCES of a stream of record batches; `default` is the time of a stream without times. Raises: FormatError."""
+    """Return OCCURRENCES of a stream of record batches; `default` is the time of a stream without times.
+
+    Raises: FormatError.
+    """
     budget = ExpansionBudget(len(body))
     table = _read_table(body, budget)
     budget.spend(table.num_rows * ROW_BYTES)
@@ -78,7 +83,9 @@ def _identity(array: pa.Array) -> tuple[int, ...]:
 
 
 def _text_bytes(array: pa.Array) -> int:
-    """Return the bytes that the texts have together, which views may repeat; for arrays without views, the bytes that they hold."""
+    """Return the bytes that the texts have together, which views may repeat; for arrays without views, the bytes that
+    they hold.
+    """
     if array.type != pa.string_view():
         return int(array.nbytes)
     _, views, *_ = array.buffers()
@@ -148,7 +155,8 @@ def _fault(code: str, where: NDArray[np.bool_], message: str, expected: str = ""
 
 # ---------------------------------------------------------------- terms
 def terms_of(table: pa.Table, name: str, written: Callable[[str], str]) -> pa.DictionaryArray:
-    """Return the column's canonical terms, each once in the dictionary; `written` gives the term of a blank node's label.
+    """Return the column's canonical terms, each once in the dictionary; `written` gives the term of a blank node's
+    label.
 
     Raises: FormatError.
     """

@@ -1,4 +1,6 @@
-"""This module reads bodies and files of background knowledge, RDF in any of its syntaxes, into graphs of N-Triples text. Nothing is fetched."""
+"""This module reads bodies and files of background knowledge, RDF in any of its syntaxes, into graphs of N-Triples
+text. Nothing is fetched.
+"""
 
 import re
 from codecs import BOM_UTF8
@@ -45,7 +47,9 @@ Graphs = dict[str, str]
 """Maps each graph to its triples as N-Triples text, each once."""
 
 _GRANTED, _FACTOR = 64 << 20, 16
-"""A body may give this many bytes of triples, and this many more for each of its own bytes: a name is written out in each triple anew."""
+"""A body may give this many bytes of triples, and this many more for each of its own bytes: a name is written out in
+each triple anew.
+"""
 
 
 def syntax_of(path: Path) -> str:
@@ -59,8 +63,8 @@ def syntax_of(path: Path) -> str:
 def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
     """Return the graphs of a body. Triples in no graph go to the graph `name`, which is also the base of relative IRIs.
 
-    An empty body is that graph, empty. Raises: FormatError. Blank nodes are named after the body, so their names are the same at each reading and are
-    no other body's.
+    An empty body is that graph, empty. Raises: FormatError. Blank nodes are named after the body, so their names are
+    the same at each reading and are no other body's.
     """
     kind = media_type.partition(";")[0].strip().lower()
     if kind not in _FORMATS:
@@ -82,7 +86,10 @@ def read_graphs(body: bytes, media_type: str, name: str = NO_GRAPH) -> Graphs:
 
 
 def read_graph(body: bytes, media_type: str, name: str) -> str:
-    """Return the triples of a body that is about one graph. Raises: FormatError, also where the body names another graph."""
+    """Return the triples of a body that is about one graph.
+
+    Raises: FormatError, also where the body names another graph.
+    """
     graphs = read_graphs(body, media_type, name)
     for other in graphs:
         if other != name:

@@ -57,7 +57,10 @@ def media_type_of(path: Path | str) -> str:
 
 
 def interval_of(at: str | None, start: str | None, end: str | None, *, rounds: bool = False) -> Interval | None:
-    """Return the request's `?at=` or `?start=&end=`, given as xsd:dateTime; None where none is given. Raises: FormatError."""
+    """Return the request's `?at=` or `?start=&end=`, given as xsd:dateTime; None where none is given.
+
+    Raises: FormatError.
+    """
     if at is None and start is None and end is None:
         return None
     try:
@@ -76,10 +79,12 @@ def interval_of(at: str | None, start: str | None, end: str | None, *, rounds: b
 def parse_body(
     body: bytes, media_type: str, *, default: Interval | None, arrived: Micros, timing: str | None = None, rules: ReadingRules = PLAIN_RULES
 ) -> pa.RecordBatch:
-    """Return OCCURRENCES of one body, in which retractions are marked as late. Rows without a time stand at `default`, or else at `arrived`.
+    """Return OCCURRENCES of one body, in which retractions are marked as late. Rows without a time stand at
+    `default`, or else at `arrived`.
 
-    `media_type` may carry parameters, of which `version` counts: RDF Messages are read where it is one of MESSAGE_VERSIONS, or where the body begins with
-    one. `timing` is the property that times messages; `rules` are those of the stream. Raises: FormatError, code `media-type` for an unknown media type.
+    `media_type` may carry parameters, of which `version` counts: RDF Messages are read where it is one of
+    MESSAGE_VERSIONS, or where the body begins with one. `timing` is the property that times messages; `rules` are
+    those of the stream. Raises: FormatError, code `media-type` for an unknown media type.
     """
     kind = media_type.partition(";")[0].strip().lower()
     body = body if kind == ARROW else body.removeprefix(BOM_UTF8)
@@ -111,7 +116,10 @@ def parse_body(
 
 
 def read_statements(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, *, rounds: bool = False) -> pa.RecordBatch:
-    """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`. Raises: FormatError."""
+    """Read any RDF message by the exact path: return its OCCURRENCES, those without a time at `otherwise`.
+
+    Raises: FormatError.
+    """
     rows = RowBuilder(ExpansionBudget(len(body)), rounds=rounds)
     read_message(body, fmt, MessageTime(otherwise), rows)
     return rows.batch()
@@ -137,7 +145,8 @@ def version_of(media_type: str) -> str | None:
 
 
 def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, rules: ReadingRules = PLAIN_RULES) -> EventFrame:
-    """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an event; a binary frame is Arrow.
+    """Read a WebSocket frame: ndjson, with the `"id"` and `"source"` that its first line may carry, alone or with an
+    event; a binary frame is Arrow.
 
     Raises: FormatError.
     """
@@ -147,5 +156,6 @@ def parse_frame(body: bytes, *, arrived: Micros, binary: bool = False, rules: Re
 
 
 __all__ = [
-    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "NDJSON_LD", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError", "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
+    "ARROW", "LD_JSON", "MEDIA_TYPES", "NDJSON", "NDJSON_LD", "N_QUADS", "N_TRIPLES", "RDF_XML", "TRIG", "TURTLE", "FormatError",
+    "Interval", "interval_of", "media_type_of", "parse_body", "parse_frame", "version_of",
 ]  # fmt: skip

@@ -34,7 +34,10 @@ class Namespaces:
     prefixes: Mapping[str, str]
 
     def expand(self, name: str) -> str:
-        """Return the IRI of a prefixed name, of a relative reference, or of an IRI. Raises: ValueError saying what is missing."""
+        """Return the IRI of a prefixed name, of a relative reference, or of an IRI.
+
+        Raises: ValueError saying what is missing.
+        """
         iri = self.expand_prefixed(name)
         if iri is not None:
             return iri

@@ -1,7 +1,7 @@
 """This module reads application/x-ndjson: one event, or one message of several triples, per line.
 
-Two ways lead to one result. The compiled way is for bodies of the usual shape (pipeline/formats/batches/fast_path.py). The way line by line is for
-all others, and also finds the place of a fault.
+Two ways lead to one result. The compiled way is for bodies of the usual shape
+(pipeline/formats/batches/fast_path.py). The way line by line is for all others, and also finds the place of a fault.
 """
 
 import re
@@ -33,7 +33,10 @@ LONGEST_KEY = 255
 
 
 class EventLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Represents one line: the fields that it may have. Terms are JSON values; the first line may have `prefixes` alone."""
+    """Represents one line: the fields that it may have.
+
+    Terms are JSON values; the first line may have `prefixes` alone.
+    """
 
     s: Raw | UnsetType = UNSET
     p: Raw | UnsetType = UNSET
@@ -78,7 +81,9 @@ def parse_ndjson(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RUL
 
 
 def parse_ndjson_frame(body: bytes, default: Interval, rules: ReadingRules = PLAIN_RULES) -> EventFrame:
-    """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold nothing else. Raises: FormatError."""
+    """Read a WebSocket frame like a body, with the `"id"` and `"source"` of its first line; that line may hold
+    nothing else. Raises: FormatError.
+    """
     first, end, rest = body.partition(b"\n")
     header = _decode(first, 1, _FRAME_LINE) if b'"source"' in first else None
     source = _read_source(header, first)
@@ -95,13 +100,19 @@ def parse_ndjson_frame(body: bytes, default: Interval, rules: ReadingRules = PLA
 
 
 def take_header(body: bytes, rules: ReadingRules) -> tuple[bytes, ReadingRules]:
-    """Return a body with empty lines up to the first line that declares prefixes, and the rules for its other lines. Raises: FormatError."""
+    """Return a body with empty lines up to the first line that declares prefixes, and the rules for its other lines.
+
+    Raises: FormatError.
+    """
     rest, rules, _ = _split_header(body, rules, _LINE)
     return b"\n" * body[: len(body) - len(rest)].count(b"\n") + rest, rules.begin()
 
 
 def _split_header(body: bytes, rules: ReadingRules, decoder: msgspec.json.Decoder[Any]) -> tuple[bytes, ReadingRules, EventLine | None]:
-    """Return the lines after a first line that declares prefixes, with the rules for them and that line; else the body. Raises: FormatError."""
+    """Return the lines after a first line that declares prefixes, with the rules for them and that line; else the body.
+
+    Raises: FormatError.
+    """
     found = _FIRST_LINE.match(body)
     if rules.begun or found is None or b'"prefixes"' not in found[0]:
         return body, rules, None
@@ -131,8 +142,8 @@ def _read_compiled(
 def parse_event_frames(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBatch] | None:
     """Read frames that hold events with times and nothing else, as one body: return each one's OCCURRENCES.
 
-    Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and faults have places in it. A frame without
-    events is refused.
+    Return None where a frame has to be read by itself. Names of blank nodes and warnings depend on the frame, and
+    faults have places in it. A frame without events is refused.
     """
     joined = b"\n".join(bodies)
     found = None if b"_:" in joined else events_batch(joined, Interval(arrived, arrived), frame=False, read_term=PLAIN_RULES.short.write_found)
@@ -286,7 +297,10 @@ class _Place:
         return self._term(terms, name, value, labels, rules)
 
     def _term(self, terms: CanonicalTerms, name: str, value: Raw, labels: Labels, rules: ReadingRules) -> str:
-        """Return the term of a JSON value. Raises: FormatError, with the place of the fault within a string in N-Triples syntax."""
+        """Return the term of a JSON value.
+
+        Raises: FormatError, with the place of the fault within a string in N-Triples syntax.
+        """
         try:
             text = rules.short.write_term(bytes(value), name)
         except FormatError as fault:

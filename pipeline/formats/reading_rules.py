@@ -14,7 +14,8 @@ _PLAIN_TERMS = ShortTerms(NO_NAMES)
 class ReadingRules:
     """Says how terms of ndjson may be `short`, and whether times finer than a microsecond are rounded.
 
-    `header` is the line of the body that declared prefixes, and so a part of the scope of blank nodes. Once a body is `begun`, no line declares any.
+    `header` is the line of the body that declared prefixes, and so a part of the scope of blank nodes. Once a body is
+    `begun`, no line declares any.
     """
 
     short: ShortTerms = _PLAIN_TERMS

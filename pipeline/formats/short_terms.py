@@ -1,4 +1,6 @@
-"""This module reads terms of ndjson as people and programs write them: N-Triples syntax, JSON values, SPARQL's JSON results, and prefixed names."""
+"""This module reads terms of ndjson as people and programs write them: N-Triples syntax, JSON values, SPARQL's JSON
+results, and prefixed names.
+"""
 
 import json
 import re
@@ -48,7 +50,10 @@ class ShortTerms:
         raise _term_fault(f"{text[:_SHOWN]} is no term", _EXPECTED)
 
     def write_found(self, piece: bytes) -> str:
-        """Return the term of a value that the compiled scanner found: an object, or a string without its quotes. Raises: FormatError, ValueError."""
+        """Return the term of a value that the compiled scanner found: an object, or a string without its quotes.
+
+        Raises: FormatError, ValueError.
+        """
         if piece[:1] == b"{":
             return self.write_term(piece, "o")
         text = msgspec.json.decode(b'"%b"' % piece, type=str) if b"\\" in piece else piece.decode()

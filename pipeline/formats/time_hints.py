@@ -1,4 +1,6 @@
-"""This module finds what looks like the time of events that were given the time of arrival, for their body states no time that is read."""
+"""This module finds what looks like the time of events that were given the time of arrival because their body states
+none.
+"""
 
 import re
 
@@ -19,7 +21,9 @@ _DATE_TIME = r"\^\^<http://www\.w3\.org/2001/XMLSchema#dateTime(?:Stamp)?>$"
 
 
 def time_hint(body: bytes, media_type: str, batch: pa.RecordBatch, arrived: Micros) -> str | None:
-    """Return the name that looks like a time, for a body all of whose events came to stand at `arrived`; None where there is none."""
+    """Return the name that looks like a time, for a body all of whose events came to stand at `arrived`; None where
+    there is none.
+    """
     if not batch.num_rows or (int64s(batch.column("end")) != arrived).any():
         return None
     if media_type.partition(";")[0].strip().lower() == LD_JSON:

@@ -1,7 +1,7 @@
 """This module reads the input log from its end: the last rows of one stream, within bounds of bytes and time.
 
-A frame does not say where the one before it begins. So the headers of a segment are walked once, and about one place in each `CHUNK` bytes is kept.
-From these places the frames are found again, the last first.
+A frame does not say where the one before it begins. So the headers of a segment are walked once, and about one place
+in each `CHUNK` bytes is kept. From these places the frames are found again, the last first.
 """
 
 import time
@@ -40,13 +40,18 @@ class BackwardReader:
         self._places: dict[int, list[int]] = {}  # by segment, the last one used at the end
 
     def read_last(self, stream: str, created: int, count: int, before: int | None = None) -> Look:
-        """Return the last `count` rows that `stream` has, late ones too, in entries from `created` on and before position `before`."""
+        """Return the last `count` rows that `stream` has, late ones too, in entries from `created` on and before
+        position `before`.
+        """
         found: list[RecentRows] = []
         read_from, is_cut = self.visit_last(stream, created, count, found.append, before)
         return Look(tuple(found), read_from, is_cut)
 
     def visit_last(self, stream: str, created: int, count: int, take: Callable[[RecentRows], None], before: int | None = None) -> tuple[int, bool]:
-        """Have `take` called with the pieces that `read_last` returns, the newest first. Return the position, and whether it is cut, as in `Look`."""
+        """Have `take` called with the pieces that `read_last` returns, the newest first.
+
+        Return the position, and whether it is cut, as in `Look`.
+        """
         over, budget = time.monotonic() + self._most_s, self._most_bytes
         read_from = self._frames.head().position if before is None else before
         for frame in self._backwards(created, before):
@@ -67,7 +72,9 @@ class BackwardReader:
         self._frames.close()
 
     def _backwards(self, created: int, before: int | None) -> Iterator[Frame]:
-        """Yield the published frames with positions from `created` on and below `before`, the last first, as far as they are kept."""
+        """Yield the published frames with positions from `created` on and below `before`, the last first, as far as
+        they are kept.
+        """
         head = self._frames.head()
         if not head.position:
             return

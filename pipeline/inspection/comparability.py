@@ -1,4 +1,5 @@
-"""This module finds expressions over values whose datatypes on the stream never fit: a comparison, arithmetic or a function of them has no value.
+"""This module finds expressions over values whose datatypes on the stream never fit: a comparison, arithmetic or a
+function of them has no value.
 
 1. Each predicate of the profiles gives the kinds of its objects. A variable has the kinds that all patterns allow which always bind it.
 2. Where no pattern always binds it, it has those of all patterns that may. What is not understood may have any kind.
@@ -46,7 +47,10 @@ Known = Mapping[str, _Values]
 
 
 def find_incomparable(text: str, profiles: Sequence[StreamProfile], mentioned: frozenset[str]) -> list[Warning_]:
-    """Return the warnings about a query's text. The predicates `mentioned` (IRIs) may have triples beside those of the profiles."""
+    """Return the warnings about a query's text.
+
+    The predicates `mentioned` (IRIs) may have triples beside those of the profiles.
+    """
     if is_program(text):
         return []
     document, names = _read_document(text)
@@ -136,7 +140,11 @@ class _Reader:
 
     # ------------------------------------------------ groups
     def _read_group(self, group: s.GroupGraphPattern, *, optional: bool = False) -> Known:
-        """Read a group. The FILTERs of an `optional` one also see the other side's variables, so only what it always binds is known there."""
+        """Read a group.
+
+        The FILTERs of an `optional` one also see the other side's variables, so only what it always binds is known
+        there.
+        """
         required: dict[str, _Values] = {}
         possible: dict[str, _Values] = {}
         for element in group.elements:
@@ -221,7 +229,9 @@ class _Reader:
                             self._report_unfit(blamed, "is never true", known)
 
     def _find_unfit(self, expression: s.Expression, known: Known) -> bool:
-        """Warn of the parts of an expression that have no value with the kinds that are known, and return whether there are any."""
+        """Warn of the parts of an expression that have no value with the kinds that are known, and return whether
+        there are any.
+        """
         inferred, free = self._infer(known), Kinds(self.names, {})
         unfit = [
             node
@@ -249,7 +259,9 @@ class _Reader:
 
 
 def _has_no_value(kinds: Kinds, node: s.Expression) -> bool:
-    """Return whether an expression never has a value; a sum of one or more values that are neither numbers nor durations has none."""
+    """Return whether an expression never has a value; a sum of one or more values that are neither numbers nor
+    durations has none.
+    """
     if isinstance(node, s.AggregateCall) and node.name in ("SUM", "AVG") and node.argument is not None:
         return not kinds.infer_kind(node.argument) & (Kind.NUMBER | Kind.DURATION)
     return kinds.infer_kind(node) == ERROR

@@ -8,7 +8,9 @@ _MOST_COMPARED, _LONGEST = 2_000, 200
 
 
 def find_nearest(wanted: str, candidates: Mapping[str, int]) -> str | None:
-    """Return the candidate (N-Triples texts with their counts) that most resembles the wanted one; None where none does."""
+    """Return the candidate (N-Triples texts with their counts) that most resembles the wanted one; None where none
+    does.
+    """
     known = [text for text, _ in sorted(candidates.items(), key=lambda each: -each[1])[:_MOST_COMPARED] if len(text) <= _LONGEST and text != wanted]
     if len(wanted) > _LONGEST:
         return None

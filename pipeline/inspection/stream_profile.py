@@ -1,4 +1,7 @@
-"""This module counts what the last events of a stream carry: predicates, classes and datatypes. It counts on Arrow's dictionaries, not row by row."""
+"""This module counts what the last events of a stream carry: predicates, classes and datatypes.
+
+It counts on Arrow's dictionaries, not row by row.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +28,10 @@ _AT_ONCE = 4096
 
 @dataclass(frozen=True, slots=True)
 class SeenName:
-    """Says how often a predicate, class or datatype was seen, when first and last in stream time, in which event, and how often a second lately."""
+    """Says how often a predicate, class or datatype was seen, and when first and last in stream time.
+
+    Also in which event, and its recent rate per second.
+    """
 
     name: str
     count: int
@@ -37,11 +43,14 @@ class SeenName:
 
 @dataclass(frozen=True, slots=True)
 class StreamProfile:
-    """Describes the events of a stream that were read: `events` of them, of which `late` were late, back to the log position `since`.
+    """Describes the events of a stream that were read: `events` of them, of which `late` were late, back to the log
+    position `since`.
 
-    `lasting` of them start before they end. `is_complete` says whether these are all events of the stream. Names are in the order of their counts. `rate` is events a second.
+    `lasting` of them start before they end. `is_complete` says whether these are all events of the stream. Names are
+    in the order of their counts. `rate` is events a second.
 
-    `objects` counts the objects of each predicate by their datatype, or as IRI or NODE; such a name is that of the predicate, a space and the kind.
+    `objects` counts the objects of each predicate by their datatype, or as IRI or NODE; such a name is that of the
+    predicate, a space and the kind.
     """
 
     events: int

@@ -1,4 +1,6 @@
-"""This module reads the input log forwards for those who follow one stream: its rows from a position on, a piece at a time."""
+"""This module reads the input log forwards for those who follow one stream: its rows from a position on, a piece at a
+time.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +9,9 @@ from pipeline.inspection.recent_rows import RecentRows, read_pieces
 from pipeline.log.segments import LINK, FrameReader
 
 MOST_ROWS, MOST_BYTES = 2000, 4 << 20
-"""One reading ends after the frame in which it has this many rows of the stream, or has read this many bytes of payloads."""
+"""One reading ends after the frame in which it has this many rows of the stream, or has read this many bytes of
+payloads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,10 @@ class TailReader:
         self._frames = FrameReader(Path(data_dir) / "log")
 
     def read_after(self, stream: str, position: int) -> TailPage:
-        """Return rows of `stream`, late ones too, in entries from `position` on. Raises: Gone where these are no longer kept."""
+        """Return rows of `stream`, late ones too, in entries from `position` on.
+
+        Raises: Gone where these are no longer kept.
+        """
         found: list[RecentRows] = []
         rows = size = 0
         since = position

@@ -1,7 +1,7 @@
 """This package holds the input log: every event and control entry, in one order.
 
-`data_dir` is always the server's --data directory; the log lives in its `log/`. `pipeline/log/writer.py` writes the log, and `pipeline/log/reader.py`
-reads it; import both from here.
+`data_dir` is always the server's --data directory; the log lives in its `log/`. `pipeline/log/writer.py` writes the
+log, and `pipeline/log/reader.py` reads it; import both from here.
 """
 
 from pipeline.log.idempotency_keys import Ack

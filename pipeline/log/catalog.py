@@ -43,14 +43,17 @@ CLOCK_SILENCE: Micros = 1_000_000
 
 
 MAX_AHEAD: Micros = 86_400_000_000
-"""A stream takes events that end at most this far beyond the clock, unless it says otherwise. Streams of before that said nothing have no limit."""
+"""A stream takes events that end at most this far beyond the clock, unless it says otherwise.
+
+Streams of before that said nothing have no limit.
+"""
 
 
 class Stream(msgspec.Struct, frozen=True):
     """Represents a stream as of some log position. It is a struct because each body makes a new one.
 
-    `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late. `sources` are the declared ones, and
-    `declared` is the clock when they were.
+    `latest` is the greatest end seen; `accepted` counts all rows, `late` those of them that were late. `sources` are
+    the declared ones, and `declared` is the clock when they were.
     """
 
     name: str
@@ -104,9 +107,11 @@ class Stream(msgspec.Struct, frozen=True):
         return latest - self.horizon if self.watermark is None else max(self.watermark, latest - self.horizon)
 
     def advance(self, now: Micros, deadline: Micros) -> Micros | None:
-        """Return the watermark to which the clock at `now` brings a silent stream; None while it does not pass the `deadline` of waiting queries.
+        """Return the watermark to which the clock at `now` brings a silent stream; None while it does not pass the
+        `deadline` of waiting queries.
 
-        A deadline that the watermark has passed is an old one: so each deadline brings one advance, and no watermark ever falls.
+        A deadline that the watermark has passed is an old one: so each deadline brings one advance, and no watermark
+        ever falls.
         """
         silence = self.silence
         if silence is None or self.finished or self.latest is None or self.arrived is None or now - self.arrived < silence:
@@ -119,16 +124,20 @@ class Stream(msgspec.Struct, frozen=True):
         return reached if waits and reached is not None and reached > deadline else None
 
     def is_clocked(self, by_clock: bool, rows: int) -> bool:
-        """Return whether all events took the arrival time, once so many rows have come which did (`by_clock`) or did not."""
+        """Return whether all events took the arrival time, once so many rows have come which did (`by_clock`) or did
+        not.
+        """
         return by_clock and (self.by_clock or not self.accepted) if rows else self.by_clock
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """Represents a text of a query. `offset` is that of its registration or promotion, and `at` the clock when that was written.
+    """Represents a text of a query. `offset` is that of its registration or promotion, and `at` the clock when that
+    was written.
 
-    `state` is promoted, failed or withdrawn with the reason, or waiting: then `reads` is how far the text has read the log, if it is behind.
-    A text that was promoted has a `number`, and its solutions are those of the entries from `position` on.
+    `state` is promoted, failed or withdrawn with the reason, or waiting: then `reads` is how far the text has read
+    the log, if it is behind. A text that was promoted has a `number`, and its solutions are those of the entries from
+    `position` on.
     """
 
     offset: int
@@ -148,14 +157,15 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """Represents a registered query; `registered`, the offset of its entry, identifies it. `state` is running, paused, completed or failed.
+    """Represents a registered query; `registered`, the offset of its entry, identifies it. `state` is running,
+    paused, completed or failed.
 
-    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through it. A query that is behind the
-    others has read the log up to `reads`, and catches up together with the one registered at `lead`. Any other query runs with the others, since the
-    entry `since` if it was ever behind.
+    A completed rule gives nothing more, but keeps its place: time on the stream that it writes still comes through
+    it. A query that is behind the others has read the log up to `reads`, and catches up together with the one
+    registered at `lead`. Any other query runs with the others, since the entry `since` if it was ever behind.
 
-    `versions` are its first text and those that were to take its place. A catalog has the first text in `text`, and does not know which were promoted:
-    `with_changes` does.
+    `versions` are its first text and those that were to take its place. A catalog has the first text in `text`, and
+    does not know which were promoted: `with_changes` does.
     """
 
     registered: int
@@ -226,7 +236,10 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundGraph:
-    """Represents a background graph by the log entries whose triples it has. `size` is the length of their texts, in characters."""
+    """Represents a background graph by the log entries whose triples it has.
+
+    `size` is the length of their texts, in characters.
+    """
 
     name: str  # "" for no graph
     entries: tuple[int, ...] = ()
@@ -254,10 +267,15 @@ class Catalogue:
     """
     sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)  # by stream and the source's id
     unrevised: dict[str, int] = field(default_factory=dict)
-    """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes of what they rest on."""
+    """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes
+    of what they rest on.
+    """
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
     newest: int = field(init=False, default=-1)
-    """The latest registration. Whoever has looked at all queries up to it need not look through thousands of them again."""
+    """The latest registration.
+
+    Whoever has looked at all queries up to it need not look through thousands of them again.
+    """
     _revised: set[int] = field(init=False)  # registrations of the queries that are emitted as revised
 
     def __post_init__(self) -> None:
@@ -280,7 +298,8 @@ class Catalogue:
         return self.streams.get(name) or Stream(name, self.position)
 
     def advance(self, name: str, now: Micros, deadline: Micros, opened: Micros) -> Micros | None:
-        """Return the watermark to which the clock brings a stream whose declared sources, or which itself, fell silent; None for no change.
+        """Return the watermark to which the clock brings a stream whose declared sources, or which itself, fell
+        silent; None for no change.
 
         A silence begins no earlier than `opened`, when the writer was: while there is none, a source cannot be heard.
         """
@@ -452,7 +471,9 @@ class Catalogue:
         return min(again, default=start)
 
     def forget_before(self, oldest: int) -> None:
-        """Forget the queries that were behind only before the position `oldest`: the log begins there, so no engine begins earlier."""
+        """Forget the queries that were behind only before the position `oldest`: the log begins there, so no engine
+        begins earlier.
+        """
         self.rereads = {begun: reread for begun, reread in self.rereads.items() if reread[0] in self.leads or reread[2] >= oldest}
 
     def find_reads(self, lead: int) -> int | None:
@@ -519,7 +540,10 @@ _MARKS = 64
 
 
 def _mark_retractable(stream: Stream, entry: Events, latest: Micros | None) -> Waiting:
-    """Return the marks of a revisable stream after an entry. They are some way apart. All but the last of those that the watermark has passed are forgotten."""
+    """Return the marks of a revisable stream after an entry.
+
+    They are some way apart. All but the last of those that the watermark has passed are forgotten.
+    """
     marks = stream.retractable
     if latest is None:
         return marks

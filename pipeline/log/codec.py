@@ -1,6 +1,8 @@
-"""This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds the entries as JSON.
+"""This module encodes frames of the input log as bytes: an Arrow stream of OCCURRENCES whose schema metadata holds
+the entries as JSON.
 
-Many rows are compressed, and stand in slices where the server has several partitions (`pipeline/log/encoding/sliced_rows.py`).
+Many rows are compressed, and stand in slices where the server has several partitions
+(`pipeline/log/encoding/sliced_rows.py`).
 """
 
 import zlib
@@ -59,11 +61,13 @@ _EVENTS_VALUES = attrgetter(*_FIELDS[Events])
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Holds an entry with what its writer knew about it. It is a struct, which is made in a tenth of the time, because each body makes one.
+    """Holds an entry with what its writer knew about it. It is a struct, which is made in a tenth of the time,
+    because each body makes one.
 
-    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, whether all rows took the arrival time,
-    the latest end of the events of the body's source, so far, the rows of the body that did not map, and the ranges of rows that are retractions without
-    a target. `skipped` counts rows that did not map and were left out. `max_ahead` is that of a stream that the events created.
+    For Events: the number of late rows, the watermark they missed, the stream's latest end after it, and whether all
+    rows took the arrival time. Then it has the latest end of the source's events so far, the rows that did not map,
+    and the retractions without a target. `skipped` counts rows that did not map and were left out. `max_ahead` is
+    that of a stream that the events created.
     """
 
     entry: Entry
@@ -96,8 +100,8 @@ def encode(
 ) -> tuple[list[Part], int, int]:
     """Return a frame's payload in parts, its flags and its checksum.
 
-    `slices` is how many slices the rows are to be in, if there are enough of them. `keys` are those that streams declare. A frame in which they may
-    change has no slices.
+    `slices` is how many slices the rows are to be in, if there are enough of them. `keys` are those that streams
+    declare. A frame in which they may change has no slices.
     """
     entries, flags = msgspec.json.encode((at, [_plain(record) for record in records])), 0
     for record in records:
@@ -133,7 +137,10 @@ def decode_records(first: int, payload: memoryview) -> tuple[Micros, tuple[Recor
 
 
 def decode_slices(first: int, fetch: Fetch) -> tuple[Micros, tuple[Record, ...], SlicedRows]:
-    """Decode the entries of a frame with slices, which are read when they are asked for. Raises: whatever `fetch` raises."""
+    """Decode the entries of a frame with slices, which are read when they are asked for.
+
+    Raises: whatever `fetch` raises.
+    """
     frame = SlicedFrame.from_payload(fetch)
     return *_decode_entries(first, frame.index.entries), SlicedRows(frame, 0, len(frame.which))
 

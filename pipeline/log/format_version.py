@@ -1,7 +1,9 @@
-"""This module numbers the format of a data directory, so that a version refuses what it cannot read, before it changes anything.
+"""This module numbers the format of a data directory, so that a version refuses what it cannot read, before it
+changes anything.
 
-The file `format` holds the number of the version that wrote last, and the least number of a version that can read what that wrote. Version 0.1.0 wrote
-format 1, without the file. `tests/fault_tolerance/test_stored_formats.py` fails when a layout changes and the number does not.
+The file `format` holds the number of the version that wrote last, and the least number of a version that can read
+what that wrote. Version 0.1.0 wrote format 1, without the file. `tests/fault_tolerance/test_stored_formats.py` fails
+when a layout changes and the number does not.
 """
 
 from pathlib import Path
@@ -13,7 +15,10 @@ from pipeline.log.segments import replace_file
 
 FORMAT = 2
 READABLE_FROM = 2
-"""A version with this number or a later one reads what this version writes. Raise it where earlier versions would fail, or would read something else."""
+"""A version with this number or a later one reads what this version writes.
+
+Raise it where earlier versions would fail, or would read something else.
+"""
 FORMAT_FILE = "format"
 
 
@@ -23,7 +28,10 @@ class FormatNote(msgspec.Struct, frozen=True):
 
 
 def check_format(place: Path | str, data: bytes | None) -> FormatNote | None:
-    """Return the note that the file `format` of a place holds, None where there is no such file. Raises: NewerFormat, Corrupt."""
+    """Return the note that the file `format` of a place holds, None where there is no such file.
+
+    Raises: NewerFormat, Corrupt.
+    """
     if data is None:
         return None
     try:

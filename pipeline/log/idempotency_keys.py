@@ -1,12 +1,14 @@
-"""This module keeps the idempotency keys of the last 24 hours with their acks: a bounded number a stream, in files apart from the catalogue.
+"""This module keeps the idempotency keys of the last 24 hours with their acks: a bounded number a stream, in files
+apart from the catalogue.
 
-A file holds the keys of a range of log positions and is written once, so saving costs what is new. Its name says the range, the
-clock at its newest key, and a checksum: `<first>-<after>-<newest>-<crc>.keys`. In it stand, for n keys:
+A file holds the keys of a range of log positions and is written once, so saving costs what is new. Its name says the
+range, the clock at its newest key, and a checksum: `<first>-<after>-<newest>-<crc>.keys`. In it stand, for n keys:
 
     n digests, sorted   8 bytes of the stream's, 16 of the key's: a lookup bisects the mapped file
     n rows of 4 int64   the clock, and the ack: log position after the entry, accepted (above 40 bits: rejected), late
 
-What has come since the newest file is in memory, and in the log. Files merge as those of a log-structured merge tree do.
+What has come since the newest file is in memory, and in the log. Files merge as those of a log-structured merge tree
+do.
 """
 
 import logging
@@ -39,7 +41,10 @@ KEYS_FOLDER = "keys"
 _UNSAVED = 50_000
 """This many keys may be in memory at a time; a merged file has at most forty times as many."""
 _SPAN: Micros = 4 * HOUR
-"""At most this time lies between the oldest and the newest key of a merged file. The file goes as a whole, so its first keys stay so much longer."""
+"""At most this time lies between the oldest and the newest key of a merged file.
+
+The file goes as a whole, so its first keys stay so much longer.
+"""
 _STREAM, _DIGEST = 8, 24  # bytes
 _ROW = 32
 _COUNT_BITS = 40
@@ -48,9 +53,11 @@ _log = logging.getLogger(__name__)
 
 
 class Ack(msgspec.Struct, frozen=True):
-    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to the late feed alone.
+    """Acknowledges a durable entry. `offset` is the log position after it; of the `accepted` rows `late` ones go to
+    the late feed alone.
 
-    A `duplicate` is a body whose source position the stream has: nothing of it is written again. `rejected` counts rows that did not map.
+    A `duplicate` is a body whose source position the stream has: nothing of it is written again. `rejected` counts
+    rows that did not map.
     """
 
     offset: int
@@ -95,7 +102,8 @@ class IdempotencyKeys:
     def find_ack(self, stream: str, key: str, now: Micros) -> Ack | None:
         """Return the Ack that a key got within the last 24 hours, or None for a new key.
 
-        Raises: Overloaded where a new key would be one too many for its stream: forgetting one early would break the promise made for it.
+        Raises: Overloaded where a new key would be one too many for its stream: forgetting one early would break the
+        promise made for it.
         """
         digest = _digest(stream, key)
         at, ack = self._recent.get(digest) or next(filter(None, (file.find(digest) for file in reversed(self._files))), (0, None))
@@ -141,7 +149,10 @@ class IdempotencyKeys:
         return len(self._recent) >= _UNSAVED or not self._now - HOUR < at <= self._now
 
     def save(self) -> None:
-        """Write the keys in memory to a file, together with the newest files if they are small beside it. Raises: OSError."""
+        """Write the keys in memory to a file, together with the newest files if they are small beside it.
+
+        Raises: OSError.
+        """
         if not self._recent:
             return
         offsets = [ack.offset for _, ack in self._recent.values()]

@@ -1,4 +1,4 @@
-"""This module tells how much of the log its readers have yet to read, and how much of a stream waits for its sources, in rows."""
+"""This module counts the rows of the log that are yet to be read, and the rows of a stream that wait for its sources."""
 
 from collections import deque
 
@@ -33,7 +33,10 @@ _MOST_ENDS = 64  # instants that are told apart
 
 
 def add_waiting(waiting: Waiting, end: Micros, rows: int) -> Waiting:
-    """Add rows that end by `end`. Of many instants each second one is forgotten, so that some rows count for longer than they wait."""
+    """Add rows that end by `end`.
+
+    Of many instants each second one is forgotten, so that some rows count for longer than they wait.
+    """
     if not rows:
         return waiting
     counts = dict(waiting)

@@ -1,7 +1,7 @@
 """This module tells a log from all others by one of its frames, for each frame was written at its own microsecond.
 
-Logs that agree in a frame are one log, or copies that had not parted yet when it was written. A log thus needs no name of its own. A data directory
-that was restored from a copy is the same one, up to where the copy ends.
+Logs that agree in a frame are one log, or copies that had not parted yet when it was written. A log thus needs no
+name of its own. A data directory that was restored from a copy is the same one, up to where the copy ends.
 """
 
 from pathlib import Path
@@ -12,7 +12,10 @@ from pipeline.log.segments import Frame, FrameReader, mark_of, oldest, read_open
 
 
 class Marks:
-    """Computes marks of the log of a data directory. One thread at a time. `published` is what a writer in this process hands on."""
+    """Computes marks of the log of a data directory.
+
+    One thread at a time. `published` is what a writer in this process hands on.
+    """
 
     def __init__(self, data_dir: Path, published: Published | None = None) -> None:
         self._directory, self._published = data_dir / "log", published
@@ -22,7 +25,8 @@ class Marks:
     def mark_at(self, position: int) -> str:
         """Return the mark of the first kept frame that ends at or after a position.
 
-        The position is not beyond the head, and does not fall from call to call. The mark is empty for the log's beginning.
+        The position is not beyond the head, and does not fall from call to call. The mark is empty for the log's
+        beginning.
         """
         if position == 0:
             return ""
@@ -32,7 +36,8 @@ class Marks:
         return _mark(self._last)
 
     def mark_before(self, position: int) -> int:
-        """Return the mark, in 31 bits, of the frame that holds the entry before a position, which must not fall from one call to the next.
+        """Return the mark, in 31 bits, of the frame that holds the entry before a position. Positions must not fall
+        from one call to the next.
 
         0 where there is none, or it is not known any more.
         """

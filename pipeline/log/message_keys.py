@@ -1,6 +1,8 @@
-"""This module holds bodies to the message key that their stream declares: each node of a message has one key, and keeps it.
+"""This module holds bodies to the message key that their stream declares: each node of a message has one key, and
+keeps it.
 
-A node that comes again with another key would be looked for in the wrong partition. Blank nodes are a message's own, so they cannot come again.
+A node that comes again with another key would be looked for in the wrong partition. Blank nodes are a message's own,
+so they cannot come again.
 """
 
 import numpy as np
@@ -25,7 +27,10 @@ class KeyMemory:
         self._known: dict[str, StreamKeys] = {}
 
     def take_in(self, stream: str, rows: pa.RecordBatch, key: MessageKey | None) -> None:
-        """Take in the nodes of a body; `key` is what its stream declares. Raises: MessageKeyRefused, and nothing of the body is remembered."""
+        """Take in the nodes of a body; `key` is what its stream declares.
+
+        Raises: MessageKeyRefused, and nothing of the body is remembered.
+        """
         if key is None:
             self._known.pop(stream, None)
             return
@@ -43,7 +48,10 @@ class KeyMemory:
 
 
 class StreamKeys:
-    """Remembers the keys of a stream's last nodes. Texts have numbers, by which arrays hold each node's key and when it came last."""
+    """Remembers the keys of a stream's last nodes.
+
+    Texts have numbers, by which arrays hold each node's key and when it came last.
+    """
 
     def __init__(self, key: MessageKey) -> None:
         self.key = key
@@ -53,7 +61,10 @@ class StreamKeys:
         self._bodies = 0
 
     def take_in(self, found: NodeKeys) -> str | None:
-        """Remember the keys of a body's nodes. If a node has another key than before, remember nothing and return what is wrong."""
+        """Remember the keys of a body's nodes.
+
+        If a node has another key than before, remember nothing and return what is wrong.
+        """
         if self._terms.due:  # bodies that are refused leave texts, too
             self._forget()
         nodes, keys = self._number_nodes(found)

@@ -1,4 +1,6 @@
-"""This module knows which occurrences of a revisable stream may still be taken back, so that a retraction without a target is found."""
+"""This module knows which occurrences of a revisable stream may still be taken back, so that a retraction without a
+target is found.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,7 +19,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 @dataclass(slots=True)
 class Presence:
-    """Keeps the occurrences that are present, by their hashes, with their ends. Some that the watermark has passed may be among them."""
+    """Keeps the occurrences that are present, by their hashes, with their ends.
+
+    Some that the watermark has passed may be among them.
+    """
 
     _ends: dict[int, Micros] = field(default_factory=dict)
     _purge_at: int = _FEW
@@ -33,7 +38,8 @@ class Presence:
         return self
 
     def judge(self, rows: pa.RecordBatch, watermark: Micros | None) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Take in the rows of a body, in order, and return which of them are retractions that have a target, and which have none.
+        """Take in the rows of a body, in order, and return which of them are retractions that have a target, and
+        which have none.
 
         Retractions are marked as late, and their targets end after the watermark.
         """

@@ -19,7 +19,10 @@ from pipeline.log.segments import Frame, FrameReader, oldest
 from pipeline.rejected_rows import Rejected
 
 KEPT_CONTENTS, SMALL, SMALL_ROWS = 64, 64 << 10, 1 << 10
-"""A writer hands on this many frames in its own process beside writing them. Each has at most so many bytes on disk, and so many rows."""
+"""A writer hands on this many frames in its own process beside writing them.
+
+Each has at most so many bytes on disk, and so many rows.
+"""
 LATE_REASON = "its end is below the stream's watermark"
 NO_TARGET = "it takes back what is not there, or what is no longer within the stream's horizon"
 
@@ -42,7 +45,9 @@ class LateRow:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRow:
-    """Represents a row that did not map, as it stands in the dead-letter feed; `offset` is the log position after its body's entry."""
+    """Represents a row that did not map, as it stands in the dead-letter feed; `offset` is the log position after its
+    body's entry.
+    """
 
     rejected: Rejected
     arrived: Micros
@@ -67,13 +72,14 @@ class _Conclusion:
 class Published:
     """Holds the position that a writer in this process has published, for readers that wait on it.
 
-    It also holds the contents of the last small frames, for readers that follow closely. One of them may read a small frame while it is synced:
+    It also holds the contents of the last small frames, for readers that follow closely. One of them may read a small
+    frame while it is synced:
 
         writer   append ── offer ── sync ─────────────── announce ── acks ── run_conclusion ── next frame
         runner             wait_ahead ── evaluate ── conclude (waits) ···················· ── wait_ahead
 
-    What the runner hands to `conclude` is called once the frame is durable, by whichever of both ends last. So nobody sees a solution of an event that
-    a crash could lose, and no thread is woken between the sync and the solutions.
+    What the runner hands to `conclude` is called once the frame is durable, by whichever of both ends last. So nobody
+    sees a solution of an event that a crash could lose, and no thread is woken between the sync and the solutions.
     """
 
     def __init__(self, position: int, repair: Callable[[Corrupt], bool] = lambda _: False) -> None:
@@ -96,7 +102,10 @@ class Published:
         return False
 
     def announce(self, position: int, last: tuple[Frame, Content] | None = None) -> None:
-        """Publish a position, for whom `wake_readers` wakes. `last` is the frame that ends there, with its content, if it is small."""
+        """Publish a position, for whom `wake_readers` wakes.
+
+        `last` is the frame that ends there, with its content, if it is small.
+        """
         with self._changed:
             self._keep_frame(last)
             self.position = self.reach = position
@@ -182,7 +191,8 @@ class Published:
 class LogReader:
     """Reads the log of a data directory, in the writer's process or in any other. One thread at a time.
 
-    With `sliced`, blocks read rows when they are asked for, so that a partition reads its own alone: before the next block is taken.
+    With `sliced`, blocks read rows when they are asked for, so that a partition reads its own alone: before the next
+    block is taken.
     """
 
     def __init__(self, data_dir: Path | str, published: Published | None = None, *, sliced: bool = False) -> None:
@@ -202,7 +212,8 @@ class LogReader:
         return self._poll.wait(self.head, position, timeout)
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
-        """Yield the entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows and entries.
+        """Yield the entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows
+        and entries.
 
         A longer entry is a block of its own.
         """
@@ -223,7 +234,9 @@ class LogReader:
         return next(self.blocks(offset, 1, offset + 1)).entries[0]
 
     def advance(self, position: int, max_rows: int) -> int:
-        """Return the position after whole frames with about `max_rows` rows (at least one frame), at most the head; no payload is read."""
+        """Return the position after whole frames with about `max_rows` rows (at least one frame), at most the head;
+        no payload is read.
+        """
         rows = 0
         for frame in self._frames.frames(position):
             if rows and rows + frame.rows > max_rows:
@@ -244,7 +257,8 @@ class LogReader:
         return sum(frame.rows for frame in takewhile(lambda frame: frame.first < until, self._frames.frames(position)))
 
     def late(self, stream: str, after: int, limit: int, created: int = 0) -> list[LateRow]:
-        """Return late rows of `stream` in entries at or after position `after` (0: the oldest kept), and at or after `created`.
+        """Return late rows of `stream` in entries at or after position `after` (0: the oldest kept), and at or after
+        `created`.
 
         Entries are whole, and are taken until there are at least `limit` rows. Raises: Gone.
         """
@@ -322,7 +336,10 @@ class LogReader:
         return partial(self._frames.part, frame)
 
     def _tell(self, fault: Corrupt) -> bool:
-        """Report damage to the writer, if it is in this process. Return True if the segment was repaired, and can be read again."""
+        """Report damage to the writer, if it is in this process.
+
+        Return True if the segment was repaired, and can be read again.
+        """
         return self.published is not None and self.published.report(fault)
 
 

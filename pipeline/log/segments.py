@@ -1,7 +1,9 @@
-"""This module keeps a framed, checksummed, append-only log in segment files; the input log and the solution log are two (docs/decisions/0001).
+"""This module keeps a framed, checksummed, append-only log in segment files; the input log and the solution log are
+two (docs/decisions/0001).
 
-A frame is a header and a payload, padded to 8 bytes; it covers the positions [first, after), and the next frame begins at `after`. A segment
-is named by its first position. `head` says how far readers may look: one small record, rewritten in place after the frames it covers.
+A frame is a header and a payload, padded to 8 bytes; it covers the positions [first, after), and the next frame
+begins at `after`. A segment is named by its first position. `head` says how far readers may look: one small record,
+rewritten in place after the frames it covers.
 
     [frame frame frame ...] <-- [link frame frame ...] <-- [link frame ...]     each segment begins by a link to the one before it
 
@@ -29,10 +31,15 @@ MAGIC = b"\xffEPF"  # 0xff occurs in no UTF-8 text, so no payload's text looks l
 HEAD = struct.Struct("<4sqqqI")  # magic, segment, bytes of it, position after them, crc
 HEAD_MAGIC = b"\xffEPH"
 SEGMENT_BYTES = 16 << 20
-"""A segment that has so many bytes is full. Retention removes whole segments, so they are small beside what people keep."""
+"""A segment that has so many bytes is full.
+
+Retention removes whole segments, so they are small beside what people keep.
+"""
 CHUNK = 256 << 10
 WINDOW = 32 << 10
-"""So many bytes are read at least: many small frames, or the header of a large one and what a partition reads to find its own rows."""
+"""So many bytes are read at least: many small frames, or the header of a large one and what a partition reads to find
+its own rows.
+"""
 SUFFIX = ".frames"
 LINK = 1 << 31
 """This frame flag says that the frame covers no positions, and that its payload is a `SegmentLink`."""
@@ -44,7 +51,10 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Represents a header as read: where it stands and what it says of its payload. `rows` and `flags` are the writer's to use."""
+    """Represents a header as read: where it stands and what it says of its payload.
+
+    `rows` and `flags` are the writer's to use.
+    """
 
     segment: int
     byte: int
@@ -107,7 +117,8 @@ def unpack_header(data: bytes | memoryview, segment: int, byte: int) -> Frame | 
 
 
 class SegmentLink(msgspec.Struct, frozen=True):
-    """Names the segment before: its first position, bytes, the digest of its first header, that of all its headers, and its last payload's checksum.
+    """Names the segment before: its first position, bytes, the digest of its first header, that of all its headers,
+    and its last payload's checksum.
 
     A header holds its payload's checksum, so the digest of the headers stands for the whole segment.
     """
@@ -121,7 +132,9 @@ class SegmentLink(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Tail:
-    """Summarizes a segment's sound frames: their bytes, the position after them, the last payload's checksum, and the digests of a `SegmentLink`."""
+    """Summarizes a segment's sound frames: their bytes, the position after them, the last payload's checksum, and the
+    digests of a `SegmentLink`.
+    """
 
     segment: int
     position: int
@@ -144,7 +157,8 @@ class Tail:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Describes the begin of a segment: the digest of its first header, the position there, and the segment's link, if it has one.
+    """Describes the begin of a segment: the digest of its first header, the position there, and the segment's link,
+    if it has one.
 
     The digest is empty without a sound header.
     """
@@ -184,7 +198,8 @@ def _link_in(frame: Frame, payload: bytes | memoryview) -> SegmentLink | None:
 
 
 def check_chain(directory: Path) -> None:
-    """Compare each segment's begin and size with the next one's link: a few hundred bytes of each are read, whatever their size.
+    """Compare each segment's begin and size with the next one's link: a few hundred bytes of each are read, whatever
+    their size.
 
     Frames are checked where they are read. Raises: Corrupt.
     """
@@ -284,7 +299,9 @@ class SegmentFile:
         return memoryview(self._window)[start : start + count]
 
     def frame_at(self, byte: int, limit: int) -> Frame | None:
-        """Return the frame whose header stands at `byte`; None if there is no header or the frame does not fit below `limit`."""
+        """Return the frame whose header stands at `byte`; None if there is no header or the frame does not fit below
+        `limit`.
+        """
         data = self.bytes_at(byte, HEADER.size, limit)
         frame = unpack_header(data, self.first, byte) if len(data) == HEADER.size else None
         return frame if frame is not None and frame.end <= limit else None
@@ -348,7 +365,10 @@ class FrameReader:
         self._next = (frame.after, frame.segment, frame.end)
 
     def frames_of(self, segment: int, byte: int, limit: int) -> Iterator[Frame]:
-        """Yield the frames of one segment up to `limit`, from a byte at which one is known to begin. Payloads are not read."""
+        """Yield the frames of one segment up to `limit`, from a byte at which one is known to begin.
+
+        Payloads are not read.
+        """
         while byte < limit:
             file = self._open(segment)
             frame = file.frame_at(byte, limit)
@@ -373,7 +393,10 @@ class FrameReader:
         return data
 
     def part(self, frame: Frame, begin: int, length: int, crc: int | None) -> memoryview:
-        """Return some bytes of a frame's payload by a checksum of their own; None: they are checked later. Raises: Corrupt."""
+        """Return some bytes of a frame's payload by a checksum of their own; None: they are checked later.
+
+        Raises: Corrupt.
+        """
         file, byte = self._open(frame.segment), frame.byte + HEADER.size + begin
         data = file.bytes_at(byte, length, frame.end)
         if len(data) < length or (crc is not None and zlib.crc32(data) != crc):
@@ -419,9 +442,9 @@ class FrameReader:
 class FrameWriter:
     """Writes a log directory, as its only writer. Not thread-safe.
 
-    With `durable` frames are on disk before they are published, so a published byte that is gone is damage. Otherwise the log can be computed again,
-    and whatever of the last segment does not hold is cut off. `keep` is told, before frames are published, up to which byte of which segment they are
-    on disk. Raises: Locked, Corrupt.
+    With `durable` frames are on disk before they are published, so a published byte that is gone is damage. Otherwise
+    the log can be computed again, and whatever of the last segment does not hold is cut off. `keep` is told, before
+    frames are published, up to which byte of which segment they are on disk. Raises: Locked, Corrupt.
     """
 
     def __init__(self, directory: Path, *, durable: bool, segment_bytes: int = SEGMENT_BYTES, keep: Callable[[int, int], None] | None = None) -> None:
@@ -467,7 +490,8 @@ class FrameWriter:
         return mark_of(self._before.crc if self._before is not None else self._tail.crc)
 
     def append(self, payload: Sequence[bytes | memoryview], first: int, after: int, rows: int = 0, flags: int = 0, crc: int | None = None) -> bool:
-        """Write a frame, whose payload is in parts; it is neither durable nor published yet. `crc` is the payload's checksum, if it is known.
+        """Write a frame, whose payload is in parts; it is neither durable nor published yet. `crc` is the payload's
+        checksum, if it is known.
 
         Return True if it began a new segment. Raises: OutOfOrder, OSError.
         """
@@ -496,7 +520,8 @@ class FrameWriter:
         os.pwrite(self._head_fd, record + zlib.crc32(record).to_bytes(4, "little"), 0)
 
     def cut_back(self) -> None:
-        """Take back what was appended since the last sync that held; after that the writer can only be closed. Raises: OSError.
+        """Take back what was appended since the last sync that held; after that the writer can only be closed.
+        Raises: OSError.
 
         The system calls bytes clean whose sync failed, so a second sync says nothing of them.
         """
@@ -515,7 +540,10 @@ class FrameWriter:
         self._lock.close()
 
     def _write(self, first: int, frames: list[tuple[list[bytes | memoryview], int, int, int, int]]) -> None:
-        """Write frames at the end, in one write. Each has the parts of its payload, its checksum, the position after it, rows and flags."""
+        """Write frames at the end, in one write.
+
+        Each has the parts of its payload, its checksum, the position after it, rows and flags.
+        """
         parts: list[bytes | memoryview] = []
         added: list[tuple[Frame, bytes]] = []
         at = self._tail.size
@@ -544,7 +572,9 @@ class FrameWriter:
         self._synced = self._tail.segment, self._tail.size
 
     def _rewrite(self) -> None:
-        """Write the bytes that are not known to be on disk again, in their place: only then does the next sync speak of them."""
+        """Write the bytes that are not known to be on disk again, in their place: only then does the next sync speak
+        of them.
+        """
         segment, at = self._synced
         for begin in range(at if segment == self._tail.segment else 0, self._tail.size, CHUNK):
             os.pwrite(self._fd, os.pread(self._fd, min(CHUNK, self._tail.size - begin), begin), begin)
@@ -617,7 +647,10 @@ def read_sound_frames(file: SegmentFile, is_over: Callable[[], bool] = lambda: F
 
 
 def _frame_follows(file: SegmentFile, byte: int, limit: int) -> bool:
-    """Tell whether a whole frame stands somewhere after the fault at `byte`. Then the fault is no torn tail, for the last write alone can tear."""
+    """Tell whether a whole frame stands somewhere after the fault at `byte`.
+
+    Then the fault is no torn tail, for the last write alone can tear.
+    """
     rest = bytes(file.bytes_at(byte, limit - byte, limit))
     at = rest.find(MAGIC, 1)
     while at >= 0:

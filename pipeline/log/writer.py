@@ -45,9 +45,11 @@ _log = logging.getLogger(__name__)
 
 
 class AckFuture(Future[Ack]):
-    """Becomes an ack, or the reason why there is none. It cannot be cancelled: without it, later bodies of its sender would make its repeat late.
+    """Becomes an ack, or the reason why there is none. It cannot be cancelled: without it, later bodies of its sender
+    would make its repeat late.
 
-    It has no lock, unlike the library's futures, whose locks take longer than the rest of queueing one event. One thread ends it; others look.
+    It has no lock, unlike the library's futures, whose locks take longer than the rest of queueing one event. One
+    thread ends it; others look.
     """
 
     def __init__(self) -> None:
@@ -125,7 +127,9 @@ class _Request:
 
 
 class _Columns(NamedTuple):
-    """Views the starts and ends of a body's rows; `marked` says whether some are marked as late, which a parser does for retractions."""
+    """Views the starts and ends of a body's rows; `marked` says whether some are marked as late, which a parser does
+    for retractions.
+    """
 
     start: NDArray[np.int64]
     end: NDArray[np.int64]
@@ -167,11 +171,12 @@ class Wakeups:
 class LogWriter:
     """Writes the log of a data directory, as its only writer. Thread-safe.
 
-    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep` (segment, bytes of it) returns
-    once the log is kept elsewhere up to there too: before anything is acknowledged. `max_waiting` bounds the events of a stream that wait for its
-    declared sources; 0 means no limit. Rows of large frames are stored in slices, one for each of the `partitions`. `repair` may repair a damaged segment
-    that a reader in this process finds, and returns whether it did. Raises: Locked at once if another writer has the directory; Corrupt if the log is
-    damaged before its end; whatever `keep` raises.
+    `clock` gives the time of day in µs: for arrival, max_ahead, idle_timeout and the age of idempotency keys. `keep`
+    (segment, bytes of it) returns once the log is kept elsewhere up to there too: before anything is acknowledged.
+    `max_waiting` bounds the events of a stream that wait for its declared sources; 0 means no limit. Rows of large
+    frames are stored in slices, one for each of the `partitions`. `repair` may repair a damaged segment that a reader
+    in this process finds, and returns whether it did. Raises: Locked at once if another writer has the directory;
+    Corrupt if the log is damaged before its end; whatever `keep` raises.
     """
 
     def __init__(
@@ -219,10 +224,12 @@ class LogWriter:
         unmapped: Unmapped = ALL_MAPPED,
         queueing: Queueing = Queueing.AT_ONCE,
     ) -> "Future[Ack]":
-        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead, SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
+        """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead,
+        SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
 
-        `arrived` is the arrival time at which the body's untimed rows stand; `unmapped` are the rows of the body that did not map. A queued body cannot be cancelled: it keeps its place.
-        A key that was accepted within the last 24 hours gets the Ack it got then, and nothing is written.
+        `arrived` is the arrival time at which the body's untimed rows stand; `unmapped` are the rows of the body that
+        did not map. A queued body cannot be cancelled: it keeps its place. A key that was accepted within the last 24
+        hours gets the Ack it got then, and nothing is written.
         """
         assert batch.schema.equals(OCCURRENCES), batch.schema
         size = batch.get_total_buffer_size() + sum(len(row.text) + len(row.reason) for row in unmapped.kept)
@@ -231,7 +238,8 @@ class LogWriter:
     def submit_all(self, stream: str, batches: Sequence[pa.RecordBatch], arrived: Micros) -> "list[Future[Ack]]":
         """Queue bodies that share their memory and have nothing but rows, as `submit` does with Queueing.TOGETHER.
 
-        Return the futures of the first ones, for which there is room. Raises: Overloaded where there is room for none, LogFailed.
+        Return the futures of the first ones, for which there is room. Raises: Overloaded where there is room for
+        none, LogFailed.
         """
         size, found = batches[0].get_total_buffer_size(), list[Future[Ack]]()
         with self._changed:
@@ -256,18 +264,26 @@ class LogWriter:
         return self._enqueue(_Request(AckFuture(), "", NO_ROWS, build=build), queueing)
 
     def append(self, build: Callable[[int], Entry]) -> int:
-        """Append a control entry by `submit_entry`, waiting; return the entry's own offset (the number of a registration)."""
+        """Append a control entry by `submit_entry`, waiting; return the entry's own offset (the number of a
+        registration).
+        """
         return self.submit_entry(build, queueing=Queueing.WAIT).result().offset - 1
 
     def pass_time(self, deadlines: Mapping[str, Micros]) -> None:
-        """Append a Tick for each silent stream that the clock takes beyond the deadline for which its queries wait. Call this now and then."""
+        """Append a Tick for each silent stream that the clock takes beyond the deadline for which its queries wait.
+
+        Call this now and then.
+        """
         now, catalogue = self._clock(), self.catalogue
         for name, deadline in deadlines.items():
             if name in catalogue.streams and catalogue.advance(name, now, deadline, self._opened) is not None:
                 self.append(lambda offset, name=name, deadline=deadline: self._tick(offset, name, deadline))  # type: ignore[misc]
 
     def read_sources(self, stream: str) -> dict[str, SourceState]:
-        """Return the sources of a stream once their positions are durable, waiting for that. Raises: LogFailed where the log cannot be written."""
+        """Return the sources of a stream once their positions are durable, waiting for that.
+
+        Raises: LogFailed where the log cannot be written.
+        """
         for _ in range(_TRIES):
             found = dict(self.catalogue.sources.get(stream, {}))
             needed = max((state.offset for state in found.values()), default=0)
@@ -305,7 +321,10 @@ class LogWriter:
         return LogReader(self._data, self._published)
 
     def close(self) -> None:
-        """Commit the queue, save the state, release the directory. Where the state cannot be saved, the next start reads more of the log."""
+        """Commit the queue, save the state, release the directory.
+
+        Where the state cannot be saved, the next start reads more of the log.
+        """
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -450,7 +469,8 @@ class LogWriter:
     def _judge(self, request: _Request, columns: _Columns, at: Micros) -> tuple[Ack, Record | None, pa.RecordBatch]:
         """Return the request's entry, with its late rows marked.
 
-        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, MessageKeyRefused, FormatError.
+        Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, MessageKeyRefused,
+        FormatError.
         """
         offset = self.catalogue.position
         if request.build is not None:
@@ -487,7 +507,9 @@ class LogWriter:
         return msgspec.structs.replace(self.catalogue.stream(name), max_ahead=self.default_ahead) if known is None else known
 
     def _find_presence(self, stream: Stream, *, retracts: bool) -> Presence | None:
-        """Return what tells which occurrences of a stream are present, once it has had a retraction: others need not pay for that."""
+        """Return what tells which occurrences of a stream are present, once it has had a retraction: others need not
+        pay for that.
+        """
         found = self._presences.get(stream.name)
         if found is None and retracts:
             (_, begin), *_ = stream.retractable
@@ -545,9 +567,11 @@ class LogWriter:
         self.catalogue, self._keys = catalogue, keys
 
     def _withdraw(self) -> None:
-        """Withdraw the entries that are not published from the catalogue, after a write that failed. The next commit begins by `_recover`.
+        """Withdraw the entries that are not published from the catalogue, after a write that failed. The next commit
+        begins by `_recover`.
 
-        Bytes that were not on disk are cut off. Bytes on disk may be in the store already, so they stay, and are published once the store answers.
+        Bytes that were not on disk are cut off. Bytes on disk may be in the store already, so they stay, and are
+        published once the store answers.
         """
         self._published.withdraw()
         with suppress(OSError):
@@ -582,7 +606,9 @@ def _join(rows: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _columns_of(requests: list[_Request], joined: pa.RecordBatch) -> Iterator[_Columns]:
-    """Yield the columns of each body in what they are joined to: for one row, a view takes a tenth of the time of Arrow's calls."""
+    """Yield the columns of each body in what they are joined to: for one row, a view takes a tenth of the time of
+    Arrow's calls.
+    """
     start, end = (int64s(joined.column(name)) if joined.num_rows else np.empty(0, np.int64) for name in ("start", "end"))
     late = joined.column("late")
     marks = late.to_numpy(zero_copy_only=False) if late.true_count else None
@@ -594,7 +620,10 @@ def _columns_of(requests: list[_Request], joined: pa.RecordBatch) -> Iterator[_C
 
 
 def _list_ends(stream: Stream, columns: _Columns, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the ends of a body's events, which its retractions do not have. Raises: NoInstant for an event that lasts in a stream of instants."""
+    """Return the ends of a body's events, which its retractions do not have.
+
+    Raises: NoInstant for an event that lasts in a stream of instants.
+    """
     is_event = ends > NO_END
     if stream.instants is not None and (lasting := (columns.start < columns.end) & is_event).any():
         raise NoInstant(stream.name, int(lasting.argmax()))

@@ -38,7 +38,10 @@ class _State:
 
 
 def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark: int) -> None:
-    """Save the keys that are new, and replace the state file in one step. `mark` is that of the log's frame that ends where the catalogue does."""
+    """Save the keys that are new, and replace the state file in one step.
+
+    `mark` is that of the log's frame that ends where the catalogue does.
+    """
     keys.save()
     streams, queries, graphs = list(catalogue.streams.values()), list(catalogue.queries.values()), list(catalogue.graphs.values())
     state = _State(

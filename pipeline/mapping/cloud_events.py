@@ -1,4 +1,7 @@
-"""This module reads CloudEvents 1.0 in their JSON format: one event, or a batch. Their data goes through the stream's mapping."""
+"""This module reads CloudEvents 1.0 in their JSON format: one event, or a batch.
+
+Their data goes through the stream's mapping.
+"""
 
 import base64
 import binascii

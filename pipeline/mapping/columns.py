@@ -1,4 +1,6 @@
-"""This module holds the fields of a body column by column: each distinct text once, and for each row the number of its text."""
+"""This module holds the fields of a body column by column: each distinct text once, and for each row the number of
+its text.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,10 @@ Flags = NDArray[np.bool_]
 
 ABSENT = -1
 CELL, STRING, NUMBER, BOOLEAN, NESTED, BROKEN, NULL = range(7)
-"""A text is a cell of CSV, or what JSON says that it is. A nested one is an object or array; a broken one is no Unicode text."""
+"""A text is a cell of CSV, or what JSON says that it is.
+
+A nested one is an object or array; a broken one is no Unicode text.
+"""
 
 
 class RowFault(NamedTuple):
@@ -47,9 +52,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Holds the rows of a body that could be read. `numbers` says which rows of the body they are; `faults` has the others.
+    """Holds the rows of a body that could be read. `numbers` says which rows of the body they are; `faults` has the
+    others.
 
-    `documents` says in which document of the body each row stands; None: each row is one. With `has_header`, all rows name all fields.
+    `documents` says in which document of the body each row stands; None: each row is one. With `has_header`, all rows
+    name all fields.
     """
 
     count: int
@@ -87,7 +94,9 @@ def with_absent(indices: Indices, absent: Flags) -> Indices:
 
 
 def column_of_cells(cells: pa.Array) -> Column:
-    """Return the column of binary CSV cells; space around them does not count, and a cell of nothing else is absent, whatever means no value."""
+    """Return the column of binary CSV cells; space around them does not count, and a cell of nothing else is absent,
+    whatever means no value.
+    """
     encoded = cells.dictionary_encode()
     texts, broken = _as_texts(encoded.dictionary)
     trimmed = pc.ascii_trim_whitespace(texts)
@@ -189,7 +198,9 @@ def join_texts(columns: Sequence[Column]) -> Column:
 
 
 def combine(columns: Sequence[Column | TermColumn]) -> tuple[Indices, list[Indices]]:
-    """Return the number of each row's combination, ABSENT where one of the columns has none, and each column's numbers by combination."""
+    """Return the number of each row's combination, ABSENT where one of the columns has none, and each column's
+    numbers by combination.
+    """
     first, *others = columns
     codes = first.indices.astype(np.int64)
     absent = first.indices == ABSENT

@@ -1,4 +1,6 @@
-"""This module reads the words of a mapping that say how CSV or lines of text are written: their encoding, numbers, pattern, and what precedes them."""
+"""This module reads the words of a mapping that say how CSV or lines of text are written: their encoding, numbers,
+pattern, and what precedes them.
+"""
 
 import codecs
 import re
@@ -41,9 +43,9 @@ _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-l
 class CsvDialect:
     """Says how CSV or lines of text are written.
 
-    `skip` lines stand before the header, or before the first row of lines. `header_rows` counts the header and the rows of units below it; with 0 there
-    is no header.
-    `pattern` is the regular expression of lines; lines that begin with `comment` are no rows.
+    `skip` lines stand before the header, or before the first row of lines. `header_rows` counts the header and the
+    rows of units below it; with 0 there is no header. `pattern` is the regular expression of lines; lines that begin
+    with `comment` are no rows.
     """
 
     delimiter: str = ","
@@ -56,7 +58,9 @@ class CsvDialect:
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """Says how numbers in cells are written: the decimal mark, and the mark between groups of three digits, "" for none."""
+    """Says how numbers in cells are written: the decimal mark, and the mark between groups of three digits, "" for
+    none.
+    """
 
     decimal: str = "."
     group: str = ""
@@ -135,7 +139,10 @@ def _encoding(name: Any) -> str:
 
 
 def read_pattern(found: Mapping[str, Any]) -> str:
-    """Return the pattern of a mapping's lines, "" for none; a name stands for one that is known. Raises: InvalidMapping."""
+    """Return the pattern of a mapping's lines, "" for none; a name stands for one that is known.
+
+    Raises: InvalidMapping.
+    """
     if "pattern" not in found:
         return ""
     text = found["pattern"]
@@ -153,13 +160,19 @@ def read_pattern(found: Mapping[str, Any]) -> str:
 
 
 def find_groups(pattern: str) -> list[str]:
-    """Return the names of a pattern's groups. Raises: ArrowInvalid where it is no regular expression of RE2, or has a group without a name."""
+    """Return the names of a pattern's groups.
+
+    Raises: ArrowInvalid where it is no regular expression of RE2, or has a group without a name.
+    """
     found = pc.extract_regex(pa.array([], pa.utf8()), pattern=pattern)
     return [found.type.field(k).name for k in range(found.type.num_fields)]
 
 
 def to_utf8(body: bytes, encoding: str = "utf-8") -> bytes:
-    """Return a body in UTF-8 without a byte order mark. A mark says the encoding of the body, whatever the mapping says."""
+    """Return a body in UTF-8 without a byte order mark.
+
+    A mark says the encoding of the body, whatever the mapping says.
+    """
     for mark, marked in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
             text = body[len(mark) :]
@@ -168,7 +181,9 @@ def to_utf8(body: bytes, encoding: str = "utf-8") -> bytes:
 
 
 def skip_lines(body: bytes, dialect: CsvDialect) -> bytes:
-    """Return the body from its header on: without Excel's line of the separator, and without the lines that the dialect skips."""
+    """Return the body from its header on: without Excel's line of the separator, and without the lines that the
+    dialect skips.
+    """
     found = _SEPARATOR.match(body)
     start = found.end() if found is not None else 0
     for _ in range(dialect.skip):

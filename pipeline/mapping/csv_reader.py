@@ -1,4 +1,7 @@
-"""This module reads the columns of CSV (RFC 4180) by Arrow's parser. Without a header, the columns are named by their numbers."""
+"""This module reads the columns of CSV (RFC 4180) by Arrow's parser.
+
+Without a header, the columns are named by their numbers.
+"""
 
 import csv
 import io
@@ -23,7 +26,10 @@ _CELL_BYTES = 16
 
 
 def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
-    """Return the rows of a body. A row of too few or too many cells is a fault. Raises: FormatError where there is no table of these columns."""
+    """Return the rows of a body.
+
+    A row of too few or too many cells is a fault. Raises: FormatError where there is no table of these columns.
+    """
     if len(body) > _LONGEST:
         raise FormatError("csv", f"the body has more than {_LONGEST} bytes; send it in parts")
     fields, dialect = list(mapping.fields), mapping.dialect
@@ -54,7 +60,10 @@ def read_csv(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
 
 
 def name_columns(body: bytes, dialect: CsvDialect) -> bytes:
-    """Return a body below a header: its own, or else the names of its columns, as many as its first row has cells. Raises: FormatError."""
+    """Return a body below a header: its own, or else the names of its columns, as many as its first row has cells.
+
+    Raises: FormatError.
+    """
     if dialect.header_rows or not body.strip():
         return body
     return dialect.delimiter.join(number_columns(len(read_header(body, dialect)))).encode() + b"\n" + body.lstrip(b"\r\n")
@@ -109,7 +118,8 @@ def _parse(body: bytes, dialect: CsvDialect, names: Sequence[str], refused: list
         pa.BufferReader(body),
         pacsv.ReadOptions(use_threads=False, block_size=max(len(body), 1) + 1, skip_rows_after_names=below - 1),
         pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True, invalid_row_handler=refuse),
-        pacsv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(unique, pa.binary()), include_columns=unique, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True),
+        pacsv.ConvertOptions(check_utf8=False, column_types=dict.fromkeys(unique, pa.binary()), include_columns=unique, null_values=[""],
+        strings_can_be_null=True, quoted_strings_can_be_null=True),
     )  # fmt: skip
 
 

@@ -26,7 +26,10 @@ FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 @dataclass(slots=True)
 class _Place:
-    """Represents a place in a value: the numbers of the fields that are there, and the places within it. An object's struct is made once."""
+    """Represents a place in a value: the numbers of the fields that are there, and the places within it.
+
+    An object's struct is made once.
+    """
 
     numbers: list[int] = field(default_factory=list)
     names: dict[str, "_Place"] = field(default_factory=dict)
@@ -56,7 +59,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldReader:
-    """Reads some fields of values. `row` decodes one object, and `rows` an array of them, where `of_objects` says that rows are objects."""
+    """Reads some fields of values.
+
+    `row` decodes one object, and `rows` an array of them, where `of_objects` says that rows are objects.
+    """
 
     root: _Place
     count: int
@@ -68,7 +74,10 @@ class FieldReader:
         return not self.root.positions
 
     def decode(self, token: Token) -> Any:
-        """Return one row for `columns`. Raises: one of FAULTS where it is no object, or no array where fields are positions."""
+        """Return one row for `columns`.
+
+        Raises: one of FAULTS where it is no object, or no array where fields are positions.
+        """
         if not self.of_objects:
             RAWS.decode(token)
             return token
@@ -131,7 +140,10 @@ def _read_objects(place: _Place, rows: Sequence[Any], found: list[list[Raw]]) ->
 
 
 def _read_tokens(place: _Place, tokens: Sequence[Raw], found: list[list[Raw]]) -> None:
-    """Read the fields at a place that is a value of any kind. A field that is a value here and an object there is absent there."""
+    """Read the fields at a place that is a value of any kind.
+
+    A field that is a value here and an object there is absent there.
+    """
     if not place.names and not place.positions:
         for number in place.numbers:
             found[number] = list(tokens)
@@ -166,7 +178,10 @@ def _decode_object(place: _Place, token: Token) -> Any:
 
 
 def member_of(token: Token, name: str) -> Raw:
-    """Return a member of an object, nothing where it has none of this name. Raises: one of FAULTS where it is no object."""
+    """Return a member of an object, nothing where it has none of this name.
+
+    Raises: one of FAULTS where it is no object.
+    """
     found: Raw = reader_of_member(name).decode(token).f0
     return found
 

@@ -15,7 +15,10 @@ _NAMESPACE_ENDS = ("/", "#", ":", "?", "[", "]", "@")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Holds what a context says. `properties` are documents of a mapping's properties; `subject` is the field that is `@id`."""
+    """Holds what a context says.
+
+    `properties` are documents of a mapping's properties; `subject` is the field that is `@id`.
+    """
 
     base: str
     prefixes: Mapping[str, str]

@@ -1,7 +1,8 @@
-"""This module reads the fields of JSON: one object, an array, or objects one after the other (ndjson), with paths into them.
+"""This module reads the fields of JSON: one object, an array, or objects one after the other (ndjson), with paths
+into them.
 
-Values are taken as they are written (`msgspec.Raw`), so numbers lose no digit. Where all rows are objects, one call decodes them all. Otherwise they
-are decoded one by one, so that a row that is none is a fault of its own.
+Values are taken as they are written (`msgspec.Raw`), so numbers lose no digit. Where all rows are objects, one call
+decodes them all. Otherwise they are decoded one by one, so that a row that is none is a fault of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,7 +69,10 @@ def split_documents(body: bytes) -> list[Token]:
 
 
 def check_fields(mapping: Mapping) -> None:
-    """Check that the mapping's fields can be read from rows of JSON, where they are not columns of CSV. Raises: InvalidMapping."""
+    """Check that the mapping's fields can be read from rows of JSON, where they are not columns of CSV.
+
+    Raises: InvalidMapping.
+    """
     if mapping.format in (None, "json"):
         reader_of(tuple(field for field in mapping.fields if not field.startswith(ROOT)))
         for around, fields in _split_root_fields(mapping).items():
@@ -89,7 +93,8 @@ def _split_root_fields(mapping: Mapping) -> dict[tuple[str, ...], dict[str, str]
 
 # ---------------------------------------------------------------- rows within documents
 class _Row(NamedTuple):
-    """Represents a row: the number of its document, its text, and the elements around it, of which the document is the first.
+    """Represents a row: the number of its document, its text, and the elements around it, of which the document is
+    the first.
 
     `path` is the path that led to it. Where that leads to no row, `reason` says why.
     """
@@ -136,7 +141,10 @@ def _decode(token: Token, reader: FieldReader, number: int, reason: str, faults:
 
 
 def _columns_around(rows: Sequence[_Row], path: tuple[str, ...], fields: dict[str, str]) -> dict[str, Column]:
-    """Return the fields of the elements around rows that a path leads to. An element is decoded once, and one that is no object has no fields."""
+    """Return the fields of the elements around rows that a path leads to.
+
+    An element is decoded once, and one that is no object has no fields.
+    """
     reader, level = reader_of(tuple(fields.values())), path.count("*")
     numbers, elements = dict[int, int](), list[Token]()
     owners = np.zeros(len(rows), np.int64)

@@ -20,9 +20,11 @@ _LINE_BYTES = 64
 
 
 def read_lines(body: bytes, mapping: Mapping, budget: ExpansionBudget) -> Table:
-    """Return the lines of a body; a group that is empty or does not take part is an absent value. Raises: FormatError where there is no pattern.
+    """Return the lines of a body; a group that is empty or does not take part is an absent value. Raises: FormatError
+    where there is no pattern.
 
-    Rows are counted as lines, so that a message names the line. Empty lines, those of `skip` and those that begin with `comment` are none.
+    Rows are counted as lines, so that a message names the line. Empty lines, those of `skip` and those that begin
+    with `comment` are none.
     """
     dialect, fields = mapping.dialect, list(mapping.fields)
     if not dialect.pattern:

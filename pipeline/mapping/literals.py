@@ -80,7 +80,10 @@ def find_unusable(column: Column) -> dict[int, str]:
 
 
 def find_ill_formed(column: Column, datatype: str) -> dict[int, str]:
-    """Return the distinct texts that have not the form of the datatype, each with the reason. Other datatypes than XSD's have no form here."""
+    """Return the distinct texts that have not the form of the datatype, each with the reason.
+
+    Other datatypes than XSD's have no form here.
+    """
     name = datatype.removeprefix(XSD) if datatype.startswith(XSD) else ""
     if name in FORMS:
         wrong = np.flatnonzero(~_matches(column.texts, FORMS[name]))
@@ -112,7 +115,9 @@ def _is_of(text: str, name: str) -> bool:
 
 
 def _type_by_json_ld(column: Column) -> tuple[pa.Array, "np.ndarray[tuple[int], np.dtype[np.int32]]"]:
-    """Return texts and kinds of suffix as JSON-LD 1.1 converts numbers: whole ones to xsd:integer, others to the canonical xsd:double."""
+    """Return texts and kinds of suffix as JSON-LD 1.1 converts numbers: whole ones to xsd:integer, others to the
+    canonical xsd:double.
+    """
     kinds, suffixes = column.kinds, np.zeros(len(column.texts), np.int32)
     numbers = ((kinds == NUMBER) | (kinds == CELL)) & _matches(column.texts, _JSON_NUMBER)
     suffixes[((kinds == BOOLEAN) | (kinds == CELL)) & _matches(column.texts, r"^(?:true|false)$")] = 4

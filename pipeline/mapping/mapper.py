@@ -40,7 +40,8 @@ _SHOWN = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MappedBody:
-    """Holds the occurrences of a body, and the first of its rows that did not map; `beyond` counts the others. `rows` counts those that did.
+    """Holds the occurrences of a body, and the first of its rows that did not map; `beyond` counts the others. `rows`
+    counts those that did.
 
     `skips` says that the log only counts the rows that did not map.
     """
@@ -60,7 +61,8 @@ class MappedBody:
 
 
 def map_body(body: bytes, media_type: str, mapping: Mapping, default: Interval, most: int = MOST_REJECTED) -> MappedBody:
-    """Map a body of `CSV`, `JSON` or `LINES`; `default` is the time where the mapping names none. At most `most` rows that do not map are kept.
+    """Map a body of `CSV`, `JSON` or `LINES`; `default` is the time where the mapping names none. At most `most` rows
+    that do not map are kept.
 
     Raises: FormatError where it has no rows to tell apart.
     """
@@ -85,7 +87,10 @@ def map_table(
     defaults: tuple[Interval | NDArray[np.int64], tuple[str, ...]],
     most: int = MOST_REJECTED,
 ) -> MappedBody:
-    """Map rows that were read. `defaults` are the time of rows, or of each document, and the texts that are absent values."""
+    """Map rows that were read.
+
+    `defaults` are the time of rows, or of each document, and the texts that are absent values.
+    """
     time, null = defaults
     run = _Run(table, mapping, budget, null)
     start, end = run.times(time)
@@ -162,7 +167,9 @@ class _Run:
 
     # ------------------------------------------------------------ terms
     def subjects(self, labels: Labels, at: NDArray[np.int64]) -> TermColumn:
-        """Return the subject of each row: by its template, or else a blank node, which equal keys and times have in common."""
+        """Return the subject of each row: by its template, or else a blank node, which equal keys and times have in
+        common.
+        """
         template = self.mapping.subject
         if template is not None:
             for field in template.fields:
@@ -255,7 +262,10 @@ class _Run:
 
     # ------------------------------------------------------------ rows
     def check_triples(self, triples: Sequence[Triple]) -> None:
-        """Reject the rows that give no triple because they name none of the fields. An empty cell, a null and a word for "no value" name one."""
+        """Reject the rows that give no triple because they name none of the fields.
+
+        An empty cell, a null and a word for "no value" name one.
+        """
         if self.table.has_header or any(each is None for each, _, _ in triples):
             return
         empty = np.ones(self.table.count, np.bool_)
@@ -288,7 +298,10 @@ class _Run:
 
 
 def _join_terms(columns: Sequence[TermColumn], kept: NDArray[np.bool_] | None) -> pa.DictionaryArray:
-    """Return one column of terms, row by row, of what is kept of several. Equal terms of two of them stay two in the dictionary."""
+    """Return one column of terms, row by row, of what is kept of several.
+
+    Equal terms of two of them stay two in the dictionary.
+    """
     offsets = np.cumsum([0, *(len(column.terms) for column in columns)])
     indices = np.stack([column.indices + np.int32(offset) for column, offset in zip(columns, offsets.tolist(), strict=False)], axis=1)
     flat = indices.ravel() if kept is None else indices[kept]

@@ -1,6 +1,8 @@
-"""This module reads mapping documents, which say how fields of CSV, JSON or lines become triples, and checks them member by member.
+"""This module reads mapping documents, which say how fields of CSV, JSON or lines become triples, and checks them
+member by member.
 
-A document is compiled once to a `Mapping`. The words of W3C's CSVW are synonyms: aboutUrl, propertyUrl, valueUrl, datatype, null, lang.
+A document is compiled once to a `Mapping`. The words of W3C's CSVW are synonyms: aboutUrl, propertyUrl, valueUrl,
+datatype, null, lang.
 """
 
 import json
@@ -23,7 +25,8 @@ MAX_PROPERTIES, MAX_WORDS, MAX_DEPTH = 500, 100, 16
 FORMATS = ("csv", "json", "lines")
 MOST_TIME_FIELDS = 8
 MEMBERS = (
-    "format", "items", "time", "time_format", "time_zone", "round", "key", "base", "prefixes", "subject", "aboutUrl", "properties", "@context", "types",
+    "format", "items", "time", "time_format", "time_zone", "round", "key", "base", "prefixes", "subject", "aboutUrl", "properties",
+    "@context", "types",
     "null", *DIALECT_MEMBERS,
 )  # fmt: skip
 PROPERTY_MEMBERS = ("iri", "propertyUrl", "value", "valueUrl", "datatype", "null", "lang")

@@ -1,4 +1,6 @@
-"""This module reads what is sent to a stream by the stream's settings: its mapping, its base, and what becomes of rows that do not map."""
+"""This module reads what is sent to a stream by the stream's settings: its mapping, its base, and what becomes of
+rows that do not map.
+"""
 
 from codecs import BOM_UTF8
 from collections.abc import Sequence
@@ -79,7 +81,10 @@ class StreamBody:
 
     @classmethod
     def from_batch(cls, batch: pa.RecordBatch, key: str | None = None, source: Source | None = None) -> "StreamBody":
-        """Return a body all of whose rows map. Raises: FormatError, where it describes an event of ETALIS that it does not bring."""
+        """Return a body all of whose rows map.
+
+        Raises: FormatError, where it describes an event of ETALIS that it does not bring.
+        """
         check_event_nodes(batch)
         return cls(MappedBody(batch, (), batch.num_rows), key, source)
 
@@ -94,7 +99,10 @@ def read_body(
     timing: str | None = None,
     timed: bool = False,
 ) -> StreamBody:
-    """Return what a body brings. `timed` says that `default` is the time of all rows, whatever the mapping names. Raises: FormatError."""
+    """Return what a body brings.
+
+    `timed` says that `default` is the time of all rows, whatever the mapping names. Raises: FormatError.
+    """
     body, kind = _check_content(body), media_type.partition(";")[0].strip().lower()
     otherwise = default or Interval(arrived, arrived)
     if kind in (CSV, JSON, LINES):
@@ -135,7 +143,10 @@ def read_together(bodies: Sequence[bytes], arrived: Micros) -> list[pa.RecordBat
 
 
 def _cut_into_groups(bodies: Sequence[bytes]) -> list[list[bytes]]:
-    """Return the bodies in groups of at most GROUP bytes. Each body of a group counts the group's memory as its own in the log's queue."""
+    """Return the bodies in groups of at most GROUP bytes.
+
+    Each body of a group counts the group's memory as its own in the log's queue.
+    """
     groups, size = [list[bytes]()], 0
     for body in bodies:
         if size + len(body) > GROUP and groups[-1]:
@@ -173,7 +184,10 @@ class _FrameHead(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_frame(body: bytes, settings: BodySettings, *, arrived: Micros, binary: bool) -> StreamBody:
-    """Return what a WebSocket frame brings. A first line such as `{"format":"csv"}` says that the rest goes through the mapping. Raises: FormatError."""
+    """Return what a WebSocket frame brings.
+
+    A first line such as `{"format":"csv"}` says that the rest goes through the mapping. Raises: FormatError.
+    """
     body = _check_content(body)
     first, _, rest = body.partition(b"\n") if not binary else (b"", b"", b"")
     if b'"format"' not in first:

@@ -1,4 +1,6 @@
-"""This module expands names and IRI templates such as `sensor/{sensor}`: relative to a base, with prefixes, and with values percent-encoded."""
+"""This module expands names and IRI templates such as `sensor/{sensor}`: relative to a base, with prefixes, and with
+values percent-encoded.
+"""
 
 import re
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ _NOT_RESERVED = re.compile("[^A-Za-z0-9._~\\-\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\u
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """Stands for a field's value; with `reserved` (RFC 6570's `{+name}`) the characters that delimit parts of an IRI stay as they are."""
+    """Stands for a field's value; with `reserved` (RFC 6570's `{+name}`) the characters that delimit parts of an IRI
+    stay as they are.
+    """
 
     field: str
     reserved: bool
@@ -29,7 +33,10 @@ class Placeholder:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Holds the texts and placeholders of an IRI. A template of one placeholder `{+name}` alone takes an IRI or name from the field."""
+    """Holds the texts and placeholders of an IRI.
+
+    A template of one placeholder `{+name}` alone takes an IRI or name from the field.
+    """
 
     parts: tuple[str | Placeholder, ...]
 

@@ -1,4 +1,6 @@
-"""This module reads the times of rows: ISO 8601, a number of units since 1970, or a format of strptime, in UTC or a zone of its own."""
+"""This module reads the times of rows: ISO 8601, a number of units since 1970, or a format of strptime, in UTC or a
+zone of its own.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -35,7 +37,10 @@ _LONGEST = 64
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """Says how times are written. Times without a zone are in `zone`, UTC if that is None. With `rounds`, finer times are rounded."""
+    """Says how times are written.
+
+    Times without a zone are in `zone`, UTC if that is None. With `rounds`, finer times are rounded.
+    """
 
     text: str = "iso"
     zone: tzinfo | None = None
@@ -105,7 +110,8 @@ def _check_format(text: Any) -> str:
 
 
 def shift_to_utc(local: NDArray[np.int64], zone: tzinfo | None) -> NDArray[np.int64]:
-    """Return the instants of local times. Of two instants with one local time the first is taken; local times that are left out move on.
+    """Return the instants of local times. Of two instants with one local time the first is taken; local times that
+    are left out move on.
 
     The offset is looked up once for each quarter of an hour that occurs.
     """
@@ -162,7 +168,10 @@ def _read_all(column: Column, fmt: TimeFormat) -> NDArray[np.int64] | None:
 
 
 def read_iso(text: str) -> Micros:
-    """Return the instant of an ISO 8601 time; T may be a space, seconds and the time of day may be left out. Raises: ValueError."""
+    """Return the instant of an ISO 8601 time; T may be a space, seconds and the time of day may be left out.
+
+    Raises: ValueError.
+    """
     match = _ISO.fullmatch(text)
     if match is None:
         return instant(text)  # it may be an xsd:dateTime of a far year
@@ -173,7 +182,10 @@ def read_iso(text: str) -> Micros:
 
 
 def read_epoch(text: str, unit: Decimal, *, rounds: bool = False) -> Micros:
-    """Return the instant of a number of units since 1970, each of `unit` microseconds. Raises: ValueError, InvalidOperation."""
+    """Return the instant of a number of units since 1970, each of `unit` microseconds.
+
+    Raises: ValueError, InvalidOperation.
+    """
     if len(text) > _LONGEST:
         raise ValueError(f"a number of {len(text)} characters is no time")
     micros = Decimal(text) * unit

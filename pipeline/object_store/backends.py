@@ -1,4 +1,7 @@
-"""This module keeps objects in directories, and opens object stores by their URIs. An object in a store is whole, and stays."""
+"""This module keeps objects in directories, and opens object stores by their URIs.
+
+An object in a store is whole, and stays.
+"""
 
 import os
 from pathlib import Path
@@ -29,7 +32,9 @@ class ObjectStore(Protocol):
         """Put an object unless there is one of that name; return whether it was put. A call that fails may have put it."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, without the folder's own and in order; a name that is a folder itself ends in `/`."""
+        """Return the names in a folder, without the folder's own and in order; a name that is a folder itself ends in
+        `/`.
+        """
 
     def remove(self, name: str) -> None:
         """Remove an object, if it is there."""
@@ -38,7 +43,10 @@ class ObjectStore(Protocol):
 
 
 def open_store(given: str, *, locked: bool = True) -> ObjectStore:
-    """Return the store at a path or a URI. With `locked` a directory is for one process at a time. Raises: Locked, OSError, StoreFailed."""
+    """Return the store at a path or a URI.
+
+    With `locked` a directory is for one process at a time. Raises: Locked, OSError, StoreFailed.
+    """
     if not URI.match(given):
         return DirectoryStore(Path(given), locked=locked)
     uri = StoreUri(given)
@@ -57,7 +65,10 @@ def connect_store(given: str) -> ObjectStore:
 
 
 class DirectoryStore:
-    """Keeps objects in a directory of this machine's file system. An object that is put there outlives the machine's fall."""
+    """Keeps objects in a directory of this machine's file system.
+
+    An object that is put there outlives the machine's fall.
+    """
 
     patience_s: float | None = None
 

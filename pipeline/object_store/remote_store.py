@@ -86,7 +86,10 @@ def _redact_faults(uri: StoreUri) -> Iterator[None]:
 
 
 def connect_client(uri: StoreUri) -> _Client:
-    """Return the client that a URI describes. Parameters of Arrow's URIs mean what they meant; others are obstore's. Raises: StoreFailed."""
+    """Return the client that a URI describes.
+
+    Parameters of Arrow's URIs mean what they meant; others are obstore's. Raises: StoreFailed.
+    """
     parameters = uri.parameters
     settings: dict[str, Any] = {name: value for name, value in parameters.items() if name not in _IGNORED}
     http = parameters.get("scheme") == "http"

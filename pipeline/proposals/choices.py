@@ -35,7 +35,10 @@ class Choices:
     offered: dict[str, Choice] = field(default_factory=dict)
 
     def choose_value(self, setting: str, values: Sequence[str]) -> str:
-        """Return the user's value of a setting, else the first, and record the choice. Raises: FormatError where the user's value is none of them."""
+        """Return the user's value of a setting, else the first, and record the choice.
+
+        Raises: FormatError where the user's value is none of them.
+        """
         offered = tuple(dict.fromkeys(values))[: MOST_ALTERNATIVES + 1]
         value = self.chosen.get(setting, offered[0])
         if value not in offered:

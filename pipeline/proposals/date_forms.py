@@ -32,7 +32,10 @@ DAY_FIRST, MONTH_FIRST = "day-first", "month-first"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Holds a format of strptime. `{order}` in it stands for day and month where their order is open, with `mark` between them."""
+    """Holds a format of strptime.
+
+    `{order}` in it stands for day and month where their order is open, with `mark` between them.
+    """
 
     text: str
     mark: str = ""

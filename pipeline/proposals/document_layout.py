@@ -1,6 +1,8 @@
-"""This module finds the rows in documents of JSON: the documents themselves, or the elements of arrays within them, at any depth.
+"""This module finds the rows in documents of JSON: the documents themselves, or the elements of arrays within them,
+at any depth.
 
-An array has the rows if its elements have times of their own. Where the document has a time too, the part with more values has the rows.
+An array has the rows if its elements have times of their own. Where the document has a time too, the part with more
+values has the rows.
 """
 
 import json
@@ -38,7 +40,9 @@ class _Written(str):
 
 @dataclass(slots=True)
 class _Array:
-    """Counts what the elements of the arrays at a path have: values of their own, elements with a time, documents with such an array."""
+    """Counts what the elements of the arrays at a path have: values of their own, elements with a time, documents
+    with such an array.
+    """
 
     elements: int = 0
     values: int = 0
@@ -48,7 +52,10 @@ class _Array:
 
 
 def find_document_layout(body: bytes, choices: Choices | None) -> Layout:
-    """Return where the rows of a body are, and their fields. Without `choices` each document is a row. Raises: FormatError where there are none."""
+    """Return where the rows of a body are, and their fields.
+
+    Without `choices` each document is a row. Raises: FormatError where there are none.
+    """
     documents = [_decode(bytes(each)) for each in split_documents(to_utf8(body))[:LOOKED_AT]]
     if not documents:
         raise FormatError("mapping", "there are no rows to propose a mapping from", expected="an object of JSON, or an array or lines of them")
@@ -90,7 +97,9 @@ def _decode(text: Token) -> Any:
 
 
 def _limit(paths: Sequence[str], told: list[str]) -> tuple[str, ...]:
-    """Return the paths that a mapping takes: not those of arrays as a whole, nor very long ones, nor more than it may have."""
+    """Return the paths that a mapping takes: not those of arrays as a whole, nor very long ones, nor more than it may
+    have.
+    """
     arrays = [path.removesuffix(_ALL) for path in dict.fromkeys(paths) if path.endswith(_ALL)]
     if arrays:
         told.append(f"{_tell_left_out(arrays)}; a position leads into one, such as {arrays[0]}[0]")
@@ -102,7 +111,9 @@ def _limit(paths: Sequence[str], told: list[str]) -> tuple[str, ...]:
 
 # ---------------------------------------------------------------- arrays
 def _survey(value: Any, path: Path, own: _Array, arrays: dict[Path, _Array]) -> bool:
-    """Count the values beneath a place, and those of arrays in it; return whether one outside of inner arrays is a time."""
+    """Count the values beneath a place, and those of arrays in it; return whether one outside of inner arrays is a
+    time.
+    """
     if len(path) >= MAX_DEPTH:
         return False
     if isinstance(value, dict):
@@ -170,7 +181,9 @@ def _has_time(value: Any) -> bool:
 
 
 def _choose_timed(arrays: dict[Path, _Array]) -> list[Path]:
-    """Return the path of the arrays with most values whose elements have times, and those beside it that are named alike."""
+    """Return the path of the arrays with most values whose elements have times, and those beside it that are named
+    alike.
+    """
     timed = {path: each for path, each in arrays.items() if each.elements and each.timed == each.elements}
     if not timed:
         return []

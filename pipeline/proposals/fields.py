@@ -1,4 +1,6 @@
-"""This module holds what a proposal knows about each field of a file: its distinct values, and in how many rows it has one."""
+"""This module holds what a proposal knows about each field of a file: its distinct values, and in how many rows it
+has one.
+"""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +25,10 @@ def split_words(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Field:
-    """Holds a field: its distinct values by first appearance, and how many of the `rows` rows have one. `is_cell` says that it is a column of CSV."""
+    """Holds a field: its distinct values by first appearance, and how many of the `rows` rows have one.
+
+    `is_cell` says that it is a column of CSV.
+    """
 
     path: str
     values: Column

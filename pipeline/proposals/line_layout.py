@@ -1,4 +1,6 @@
-"""This module finds the pattern of lines of text: a known one of logs, the fields that a header names, or a time before a message."""
+"""This module finds the pattern of lines of text: a known one of logs, the fields that a header names, or a time
+before a message.
+"""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +27,10 @@ _EXPECTED = f'a mapping with "format": "lines" and a pattern with named groups, 
 
 
 def find_line_layout(body: bytes, choices: Choices) -> Layout:
-    """Return the pattern of a body's lines, and its groups. Raises: FormatError where no pattern that is known fits all lines."""
+    """Return the pattern of a body's lines, and its groups.
+
+    Raises: FormatError where no pattern that is known fits all lines.
+    """
     encoding, told = find_encoding(body, choices)
     lines = [line.rstrip("\r") for line in to_utf8(body, encoding).decode(errors="replace").split("\n")]
     if not any(line.strip() for line in lines):
@@ -39,7 +44,10 @@ def find_line_layout(body: bytes, choices: Choices) -> Layout:
 
 
 def _find_pattern(lines: Sequence[str], told: list[str]) -> dict[str, Any]:
-    """Return the known pattern that all lines match. Raises: FormatError naming a line that the best one does not match."""
+    """Return the known pattern that all lines match.
+
+    Raises: FormatError naming a line that the best one does not match.
+    """
     rows = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     texts = pa.array([line for _, line in rows], pa.utf8())
     matches = {name: pc.match_substring_regex(texts, pattern) for name, pattern in [*NAMED_PATTERNS.items(), ("", _TIMED)]}
@@ -68,7 +76,10 @@ def _find_fields(lines: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _find_columns(lines: Sequence[str], told: list[str]) -> dict[str, Any] | None:
-    """Return the pattern of a table whose columns are apart by spaces. A comment of as many words names them, or the first line, or nothing."""
+    """Return the pattern of a table whose columns are apart by spaces.
+
+    A comment of as many words names them, or the first line, or nothing.
+    """
     rows = [(number, line) for number, line in enumerate(lines) if line.strip() and not line.startswith("#")]
     comments = [line.lstrip("# ").split() for line in lines[:_HEAD] if line.startswith("#")]
     if not rows:
@@ -90,7 +101,9 @@ def _find_columns(lines: Sequence[str], told: list[str]) -> dict[str, Any] | Non
 
 
 def _name_groups(names: Sequence[str]) -> list[str]:
-    """Return a group for each name, with the characters that a group's name may have, and a number behind a name that is taken."""
+    """Return a group for each name, with the characters that a group's name may have, and a number behind a name that
+    is taken.
+    """
     found = dict[str, str]()
     for name in names:
         clean = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "field"

@@ -50,7 +50,8 @@ class Proposal:
 def propose_mapping(body: bytes, media_type: str, base: str, choices: Choices) -> Proposal:
     """Return a mapping for a body that runs on it.
 
-    Raises: FormatError where there are no rows, one cannot be read, or no field has a name that can be read; AmbiguousDates.
+    Raises: FormatError where there are no rows, one cannot be read, or no field has a name that can be read;
+    AmbiguousDates.
     """
     layout, table = _read_all(body, media_type, base, choices)
     null = layout.words.get("null", ("",) if table.has_header else ())
@@ -136,13 +137,17 @@ def _describe_values(fields: Sequence[Field], names: Mapping[str, str], layout: 
         iri = f":{names[each.path]}"
         properties[each.path] = {"iri": iri} | guess.words if guess.words else iri
         comments.append(
-            f"{each.path!r}: {iri}{' as ' + guess.words['datatype'] if 'datatype' in guess.words else ''}{'; ' + guess.comment if guess.comment else ''}"
+            f"{each.path!r}: {iri}{' as ' + guess.words['datatype'] if 'datatype' in guess.words else ''}"
+            f"{'; ' + guess.comment if guess.comment else ''}"
         )
     return words | ({"properties": properties} if properties else {})
 
 
 def _run(body: bytes, media_type: str, mapping: RowMapping, table: Table) -> tuple[tuple[str, ...], ...]:
-    """Return the triples of the first rows, after the mapping has run on all of them. Raises: FormatError where a row does not map."""
+    """Return the triples of the first rows, after the mapping has run on all of them.
+
+    Raises: FormatError where a row does not map.
+    """
     timeless = Interval(0, 0)
     refuse_rejected(map_body(body, media_type, mapping, timeless))
     return preview_rows(replace(table, faults=()), mapping)

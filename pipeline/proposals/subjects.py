@@ -45,7 +45,10 @@ _IRI = r"^(?:https?://|urn:)[^\s<>\"{}|\\^`]+$"
 
 
 def guess_subject(fields: Sequence[Field], choices: Choices) -> tuple[str, list[str], Field | None]:
-    """Return the template of the subject, "" for none, what was guessed, and the field that is used. Raises: FormatError."""
+    """Return the template of the subject, "" for none, what was guessed, and the field that is used.
+
+    Raises: FormatError.
+    """
     named = [each for each in fields if _is_usable(each) and _strength(each) is not None]
     found = sorted(named, key=lambda each: _rank(each, fields.index(each)))
     if not found:
@@ -72,7 +75,9 @@ def _is_usable(field: Field) -> bool:
 
 
 def _strength(field: Field) -> int | None:
-    """Return how well a name identifies a thing, 0 for its identifier and 4 for that of an event; None for other fields."""
+    """Return how well a name identifies a thing, 0 for its identifier and 4 for that of an event; None for other
+    fields.
+    """
     words = field.words
     if not words:
         return None
@@ -85,7 +90,9 @@ def _strength(field: Field) -> int | None:
 
 
 def _rank(field: Field, place: int) -> tuple[Any, ...]:
-    """Return the rank of a field: within the row first, then one that several rows share, then the nearest, then the finest."""
+    """Return the rank of a field: within the row first, then one that several rows share, then the nearest, then the
+    finest.
+    """
     distinct = len(field.texts)
     sharing = 0 if field.rows == 1 or 1 < distinct < field.rows else 1 if distinct == 1 else 2
     describes_row = any(str(step).lower() in _ABOUT_ROWS for step in field.steps[:-1])

@@ -1,4 +1,6 @@
-"""This module finds how a file of CSV is laid out: its encoding, delimiter, the lines before the header, and a row of units below it."""
+"""This module finds how a file of CSV is laid out: its encoding, delimiter, the lines before the header, and a row of
+units below it.
+"""
 
 import csv
 import io
@@ -34,7 +36,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """Holds the first rows of a file as a delimiter splits them, with the line where each begins. `header` is the place of the header's row."""
+    """Holds the first rows of a file as a delimiter splits them, with the line where each begins.
+
+    `header` is the place of the header's row.
+    """
 
     delimiter: str
     rows: list[list[str]]
@@ -43,7 +48,9 @@ class _Head:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Return how well the delimiter splits the rows: by the first line, below other lines, or not at all; then by the rows that do not fit."""
+        """Return how well the delimiter splits the rows: by the first line, below other lines, or not at all; then by
+        the rows that do not fit.
+        """
         if not self.rows:
             return 2, 0, 0
         width, below = len(self.rows[self.header]), self.rows[self.header + 1 :]
@@ -114,7 +121,10 @@ def _split(body: bytes, delimiter: str) -> _Head:
 
 
 def _count_comments(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many rows above a header are comments. A header that begins with the sign of comments has a row of values below it."""
+    """Return how many rows above a header are comments.
+
+    A header that begins with the sign of comments has a row of values below it.
+    """
     count = next((k for k, row in enumerate(rows) if not row[0].startswith("#") or len(row) != len(rows[0])), len(rows))
     is_header = count + 1 < len(rows) and not any(map(_is_datum, rows[count])) and any(map(_is_datum, rows[count + 1]))
     return count if is_header else 0
@@ -125,7 +135,10 @@ def _is_datum(cell: str) -> bool:
 
 
 def _is_row(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first row is no header: it has numbers and times where the rows below do. Years in a row may name columns."""
+    """Tell whether the first row is no header: it has numbers and times where the rows below do.
+
+    Years in a row may name columns.
+    """
     data = [k for k in range(len(first)) if (cells := [row[k] for row in rows if k < len(row)]) and _are_data(cells)]
     years = [cell for cell in first if _YEAR.fullmatch(cell)]
     if len(years) > 1 and len(years) == sum(map(_is_datum, first)) and years == sorted(set(years)):

@@ -29,7 +29,8 @@ _OBSERVED = frozenset(
 )  # fmt: skip
 _TIME_ENDS = _OBSERVED | frozenset(["at", "on", "time", "date", "timestamp", "datetime", "dt", "utc", "ts", "ms", "us", "s", "epoch", "millis"])
 _PARTS = (
-    ("year", "yy", "yyyy", "yr"), ("month", "mm", "mo"), ("day", "dd", "dy"), ("hour", "hh", "hr"), ("minute", "min", "mn", "mm"), ("second", "sec", "ss")
+    ("year", "yy", "yyyy", "yr"), ("month", "mm", "mo"), ("day", "dd", "dy"), ("hour", "hh", "hr"), ("minute", "min", "mn", "mm"),
+    ("second", "sec", "ss")
 )  # fmt: skip
 _ZONE_NAMES = frozenset(("timezone", "time_zone", "tz", "zone", "zeitzone"))
 _ZONE_IN_NAME = re.compile(r"(?:UTC|GMT)\s*(?:([+-])(\d{1,2})(?::?(\d\d))?)?")
@@ -39,7 +40,10 @@ _DAY = 86_400_000_000
 
 
 class AmbiguousDates(FormatError):
-    """Day and month of the rows' times are in either order. `day_first` and `month_first` are the two readings of a time."""
+    """Day and month of the rows' times are in either order.
+
+    `day_first` and `month_first` are the two readings of a time.
+    """
 
     def __init__(self, name: str, text: str, day_first: str, month_first: str) -> None:
         message = f"{name}: {text!r} is {day_first} with the day first, and {month_first} with the month first, and no row of the file tells which"
@@ -50,7 +54,10 @@ class AmbiguousDates(FormatError):
 
 @dataclass(frozen=True, slots=True)
 class TimeGuess:
-    """Holds the field or fields of the time and their format. `orders` has the orders of day and month that are possible, if that is open."""
+    """Holds the field or fields of the time and their format.
+
+    `orders` has the orders of day and month that are possible, if that is open.
+    """
 
     fields: tuple[Field, ...]
     format: str
@@ -71,7 +78,10 @@ class TimeGuess:
 
 
 def guess_time(fields: Sequence[Field], choices: Choices) -> tuple[dict[str, Any], list[str], tuple[Field, ...]]:
-    """Return the words of a mapping about time, what was guessed, and the fields that are used. Raises: AmbiguousDates, InvalidMapping."""
+    """Return the words of a mapping about time, what was guessed, and the fields that are used.
+
+    Raises: AmbiguousDates, InvalidMapping.
+    """
     found = sorted(_candidates(fields, choices), key=lambda guess: guess.rank)
     comments = list(_implausible(fields, choices))
     if not found:
@@ -122,7 +132,9 @@ def _candidates(fields: Sequence[Field], choices: Choices) -> Iterator[TimeGuess
 
 
 def _ranked(guess: TimeGuess, place: int, *, is_date: bool) -> TimeGuess:
-    """Return the guess with its rank: the row's own time first, one with a telling name, and one that changes from row to row."""
+    """Return the guess with its rank: the row's own time first, one with a telling name, and one that changes from
+    row to row.
+    """
     first = guess.fields[0]
     is_constant = first.rows > 1 and len(first.texts) == 1
     rank = (first.is_around, not _is_named(first), _lateness(first.words), len(guess.orders) > 1, is_date, len(first.steps), is_constant, place)
@@ -130,7 +142,10 @@ def _ranked(guess: TimeGuess, place: int, *, is_date: bool) -> TimeGuess:
 
 
 def _lateness(words: Sequence[str]) -> int:
-    """Return 0 for the name of an observation's time, and 2 for one of a record's life, such as its creation, or when a collector saw it."""
+    """Return 0 for the name of an observation's time.
+
+    Return 2 for a time of the record, such as its creation, or when a collector saw it.
+    """
     named = set(words)
     if named & _OBSERVED:
         return 0 if words[-1] in _TIME_ENDS else 2

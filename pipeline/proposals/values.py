@@ -1,4 +1,6 @@
-"""This module proposes what the values of a field become: numbers, times or texts, and which words mean that there is none."""
+"""This module proposes what the values of a field become: numbers, times or texts, and which words mean that there is
+none.
+"""
 
 import re
 from collections.abc import Sequence
@@ -70,7 +72,8 @@ def find_no_values(field: Field) -> list[str]:
 def find_shared_words(fields: Sequence[Field]) -> dict[str, list[str]]:
     """Return by path the words that mean "no value" in each field.
 
-    A word that has this meaning in a column of numbers has it in other columns too, if they have numbers or nothing else.
+    A word that has this meaning in a column of numbers has it in other columns too, if they have numbers or nothing
+    else.
     """
     found = {field.path: find_no_values(field) for field in fields}
     shared = {word for words in found.values() for word in words}

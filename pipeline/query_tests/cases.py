@@ -1,8 +1,9 @@
 """Finds and reads tests of queries.
 
-A folder with queries (`*.rq`) is one test for each `*.timeline` in it, and one more if it has `expected.ndjson`. Its events are in
-`stream.*`, its background in `background.*`, in any format that `replay` reads. `test.toml` may name other files, and has the options of `replay`.
-In a Markdown page, each `sparql` block that a `timeline` block follows is a test.
+A folder with queries (`*.rq`) is one test for each `*.timeline` in it, and one more if it has `expected.ndjson`. Its
+events are in `stream.*`, its background in `background.*`, in any format that `replay` reads. `test.toml` may name
+other files, and has the options of `replay`. In a Markdown page, each `sparql` block that a `timeline` block follows
+is a test.
 """
 
 import json
@@ -30,8 +31,8 @@ _FENCE = re.compile(r"^```(sparql|timeline)\n(.*?)^```$", re.MULTILINE | re.DOTA
 class Case:
     """Describes a test: what is replayed, and what is expected of it.
 
-    `read` returns both, given a directory for files that a timeline stands for, or raises SourceFault. `update` writes the solutions that were
-    found in place of those expected; None where they are in a page.
+    `read` returns both, given a directory for files that a timeline stands for, or raises SourceFault. `update`
+    writes the solutions that were found in place of those expected; None where they are in a page.
     """
 
     name: str
@@ -178,7 +179,9 @@ def _with_drawing(replay: Replay, drawn: Timeline, directory: Path) -> Replay:
 # ---------------------------------------------------------------- pages
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Represents a query of a page, the line before it, and the timeline that follows it, if one does, with the line before that."""
+    """Represents a query of a page, the line before it, and the timeline that follows it, if one does, with the line
+    before that.
+    """
 
     line: int
     query: str

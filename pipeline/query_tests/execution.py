@@ -23,9 +23,11 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Reports a test. `fault` says why it could not run; `count` is the number of its solutions, `seconds` how long it took.
+    """Reports a test. `fault` says why it could not run; `count` is the number of its solutions, `seconds` how long
+    it took.
 
-    `left_out` counts the rows that `on_error` left out of its files. `silent` says why queries found nothing, where solutions are expected.
+    `left_out` counts the rows that `on_error` left out of its files. `silent` says why queries found nothing, where
+    solutions are expected.
     """
 
     case: Case

@@ -16,7 +16,8 @@ from pipeline.formats.batches.timestamps import instant, iso
 class Solution:
     """Represents a solution: its query ("" for the only one), its interval as ISO times, and its terms in N-Triples.
 
-    `triples` is the text of a CONSTRUCT or DESCRIBE solution, in N-Triples with sorted lines; `boolean` is that of an ASK.
+    `triples` is the text of a CONSTRUCT or DESCRIBE solution, in N-Triples with sorted lines; `boolean` is that of an
+    ASK.
     """
 
     start: str
@@ -45,7 +46,10 @@ class Solution:
 
 
 def parse_solution(told: Mapping[str, object]) -> Solution:
-    """Return the solution of a JSON object: as `replay` prints it, or with its terms in N-Triples. Raises: ValueError, KeyError, TypeError."""
+    """Return the solution of a JSON object: as `replay` prints it, or with its terms in N-Triples.
+
+    Raises: ValueError, KeyError, TypeError.
+    """
     binding = told.get("binding", {})
     if not isinstance(binding, Mapping):
         raise TypeError("binding is no object")

@@ -5,8 +5,9 @@
     :acme :price 120 on <trades>             |         o
     => ?company=:acme ?before=100 ?after=120 | [-------]
 
-The first line names the unit of one column. The other lines show a triple, or after `=>` a solution, and when it holds: `o` is an instant,
-`[--]` an interval, and `always` marks background. `in :g` puts a triple into a graph, and `on <trades>` into a stream.
+The first line names the unit of one column. The other lines show a triple, or after `=>` a solution, and when it
+holds: `o` is an instant, `[--]` an interval, and `always` marks background. `in :g` puts a triple into a graph, and
+`on <trades>` into a stream.
 """
 
 import json
@@ -166,7 +167,10 @@ def parse_timeline(text: str, path: Path, query: str, first: int = 0) -> Timelin
 
 
 def update_timeline(text: str, path: Path, query: str, found: Iterable[Solution]) -> str:
-    """Return the picture with the solutions that were found in place of those that it shows. Raises: SourceFault where they cannot be drawn."""
+    """Return the picture with the solutions that were found in place of those that it shows.
+
+    Raises: SourceFault where they cannot be drawn.
+    """
     reader = _Reader(path, 0, prefixes_of(query))
     unit = UNITS[text.partition("|")[0].strip()]
     kept = [line for line in text.splitlines() if not line.startswith("=>")]

@@ -1,6 +1,8 @@
-"""Mends the text of a query, such as one pasted from a paper: each fault that knows what was probably meant is corrected, and the next one is looked for.
+"""Mends the text of a query, such as one pasted from a paper: each fault that knows what was probably meant is
+corrected, and the next one is looked for.
 
-A text without faults stays as it is. A repair is a guess, so each one is reported with the place in the text as it was written.
+A text without faults stays as it is. A repair is a guess, so each one is reported with the place in the text as it
+was written.
 """
 
 from collections import Counter
@@ -24,7 +26,10 @@ _EDITS_SHOWN = 2
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Reports a fault that was corrected: it has its place in the text as written. `remedy` is what the mended text has for `found`."""
+    """Reports a fault that was corrected: it has its place in the text as written.
+
+    `remedy` is what the mended text has for `found`.
+    """
 
     fault: QueryError
     found: str
@@ -93,7 +98,10 @@ def _place_fault(fault: QueryError, edits: list[Edit], text: str) -> QueryError:
 
 
 def _find_origin(at: int, edits: list[Edit]) -> int:
-    """Return where a place of the mended text was before the edits, each of which was made in the text that those before it had left."""
+    """Return where a place of the mended text was before the edits.
+
+    Each edit was made in the text that those before it had left.
+    """
     for edit in reversed(edits):
         if at >= edit.start + len(edit.text):
             at += edit.end - edit.start - len(edit.text)

@@ -44,7 +44,8 @@ if TYPE_CHECKING:  # a check loads neither
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Describes a query: the form of its solutions, the streams that it reads, and the stream or the background graph that a CONSTRUCT writes.
+    """Describes a query: the form of its solutions, the streams that it reads, and the stream or the background graph
+    that a CONSTRUCT writes.
 
     `waits` is the place of the first part whose solutions time alone may bring.
     """
@@ -68,7 +69,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Holds what a query reads of the background, the rows that its operators have had (None where it does not run), and the streams' message keys.
+    """Holds what a query reads of the background, its operators' rows so far (None if it does not run), and the
+    streams' message keys.
 
     `instants` says whether no event that it reads lasts.
     """
@@ -93,7 +95,8 @@ def check_registration(
 ) -> tuple[Warning_, ...]:
     """Return the warnings of a query that can be registered beside `others` (texts by name).
 
-    `policies`, by name, are those of all of them; where there is none, it is `unrestricted`. `instants` says whether no event that it reads lasts.
+    `policies`, by name, are those of all of them; where there is none, it is `unrestricted`. `instants` says whether
+    no event that it reads lasts.
 
     Raises: QueryError.
     """
@@ -121,8 +124,8 @@ def explain_query(
 ) -> str:  # fmt: skip
     """Return the plan as `text`, `json` or `mermaid`.
 
-    `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave out. `observed` is what is known of
-    the query beside its text.
+    `rates` gives the number of triples of each predicate, by its IRI. `without` names the optional steps to leave
+    out. `observed` is what is known of the query beside its text.
 
     Raises: QueryError.
     """
@@ -143,7 +146,9 @@ def explain_query(
 
 
 def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
-    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there is none. Raises: QueryError."""
+    """Return a sentence on the message key by which several partitions could share a query without a key; "" if there
+    is none. Raises: QueryError.
+    """
     from engine.background.fact_store import FactIndex  # as above
     from engine.partitioning import partition
     from engine.planner.detached_names import name_apart
@@ -169,7 +174,10 @@ def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRIC
 
 
 def write_first_operands(text: str, n: int) -> str | None:
-    """Return the text of the query of a chain's first `n` operands; None if they are no part of it by themselves. Raises: QueryError."""
+    """Return the text of the query of a chain's first `n` operands; None if they are no part of it by themselves.
+
+    Raises: QueryError.
+    """
     from engine.rewrite.operands import select_first_operands  # as above
 
     found = select_first_operands(epsparql.parse(text).query, n)
@@ -197,7 +205,8 @@ def have_one_plan(text: str, other: str, policy: str, default_graph: str) -> boo
 def get_shape(text: str) -> Shape:
     """Return the shape of a text that was accepted before; it is cached until `drop_shape`.
 
-    A text that another version accepted, and this one does not, reads and writes nothing; the runner fails its query with the reason.
+    A text that another version accepted, and this one does not, reads and writes nothing; the runner fails its query
+    with the reason.
     """
     found = _shapes.get(text)
     if found is None:
@@ -210,7 +219,10 @@ def get_shape(text: str) -> Shape:
 
 
 def may_write_intervals(text: str, *, instants: bool) -> bool:
-    """Return whether a rule may write events that last; `instants` says whether it reads only events that do not. Raises: QueryError."""
+    """Return whether a rule may write events that last; `instants` says whether it reads only events that do not.
+
+    Raises: QueryError.
+    """
     from engine.kernel.state.layout import FOREVER  # as above
     from engine.pattern_scope import find_scope
 
@@ -222,7 +234,9 @@ def may_write_intervals(text: str, *, instants: bool) -> bool:
 
 
 def recall_texts(texts: Collection[str], kept: ParsedTexts) -> None:
-    """Cache the shapes of all texts of a catalog, which need not be parsed where they are kept; those that had to be are kept from now on."""
+    """Cache the shapes of all texts of a catalog, which need not be parsed where they are kept; those that had to be
+    are kept from now on.
+    """
     with looking_up(kept):
         for text in texts:
             get_shape(text)

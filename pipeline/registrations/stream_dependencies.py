@@ -1,4 +1,6 @@
-"""Finds what readers of streams rest on: the streams themselves, and, where rules write them, the streams that those rules read."""
+"""Finds what readers of streams rest on: the streams themselves, and, where rules write them, the streams that those
+rules read.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import TypeAlias
@@ -58,7 +60,9 @@ def find_unfed(reads: Collection[str], written: Written, alive: frozenset[str]) 
 
 
 def warn_of_silence(shape: Shape, written: Written, streams: Mapping[str, Stream]) -> list[Warning_]:
-    """Warn of a query that waits for time: name the streams on which time does not pass in silence, with the setting that mends it."""
+    """Warn of a query that waits for time: name the streams on which time does not pass in silence, with the setting
+    that mends it.
+    """
     if shape.waits is None:
         return []
     sources = [name for name in find_sources(shape.streams, written) if name not in written or name in streams]

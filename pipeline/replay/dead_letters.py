@@ -11,7 +11,10 @@ from pipeline.rejected_rows import Rejected
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Says how many rows of a file were left out, and what is wrong with the first one. The file `kept_in` has them, if there is one."""
+    """Says how many rows of a file were left out, and what is wrong with the first one.
+
+    The file `kept_in` has them, if there is one.
+    """
 
     path: Path
     count: int
@@ -25,7 +28,10 @@ class LeftOut:
 
 @dataclass(slots=True)
 class DeadLetters:
-    """Does what `on_error` says with rows that cannot be read or do not map. With dead_letter, the file `path` has each in a line."""
+    """Does what `on_error` says with rows that cannot be read or do not map.
+
+    With dead_letter, the file `path` has each in a line.
+    """
 
     on_error: str = REFUSE
     path: Path = Path()

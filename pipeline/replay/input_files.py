@@ -1,4 +1,7 @@
-"""Reads the events and the background that a replay is given, in files and in memory. A fault names file, line and column."""
+"""Reads the events and the background that a replay is given, in files and in memory.
+
+A fault names file, line and column.
+"""
 
 import json
 from codecs import BOM_UTF8
@@ -35,14 +38,19 @@ _EVENT_MEMBERS = frozenset("spo"), frozenset({"triples"}), frozenset({"prefixes"
 _LONGEST_LOOK = 1 << 20  # bytes of a line that are looked at
 _UNBOUNDED = 1 << 62  # a file is in memory as a whole, and so may its rows at fault be
 _PART_BYTES = 4 << 20
-"""About so many bytes of a file of lines are parsed at a time, so that the tables of the parser stay in the processor's caches."""
+"""About so many bytes of a file of lines are parsed at a time. So the parser's tables stay in the processor's caches."""
 BLOCK_ROWS = 10_000
-"""About this many occurrences of all streams together are fed at a time, since one message costs as much as many occurrences."""
+"""About this many occurrences of all streams together are fed at a time, since one message costs as much as many
+occurrences.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedBody:
-    """Holds events in memory, of the stream `name`; `path` is what messages call them. Events without a time stand at `at`, if that is given."""
+    """Holds events in memory, of the stream `name`; `path` is what messages call them.
+
+    Events without a time stand at `at`, if that is given.
+    """
 
     name: str
     path: Path
@@ -53,7 +61,10 @@ class NamedBody:
 
 
 def read_names(base: str, prefixes: Sequence[str]) -> Namespaces:
-    """Return the names that events' terms may have: prefixes, each `NAME=IRI`, and a base, "" for none. Raises: SourceFault."""
+    """Return the names that events' terms may have: prefixes, each `NAME=IRI`, and a base, "" for none.
+
+    Raises: SourceFault.
+    """
     if base and find_prefix_fault({"": base}) is not None:
         raise SourceFault("--base", f"{base[:64]!r} is no absolute IRI", expected="an IRI such as http://example.org/")
     found = dict[str, str]()
@@ -114,9 +125,11 @@ def occurrences_of(
     rounds: bool = False,
     names: Namespaces = NO_NAMES,
 ) -> list[pa.RecordBatch]:
-    """Return the occurrences of a stream's file or body, in parts. `letters` take the rows and lines of ndjson that cannot be read.
+    """Return the occurrences of a stream's file or body, in parts. `letters` take the rows and lines of ndjson that
+    cannot be read.
 
-    With `rounds`, times finer than a microsecond are rounded. Terms of ndjson may have the names of the mapping, and `names`, which count before them.
+    With `rounds`, times finer than a microsecond are rounded. Terms of ndjson may have the names of the mapping, and
+    `names`, which count before them.
 
     Raises: SourceFault, also for an event without a time, or an empty file.
     """
@@ -148,7 +161,9 @@ def occurrences_of(
 
 
 def _holds_events(source: NamedFile | NamedBody, mapping: Mapping) -> bool:
-    """Tell whether a file of ndjson has events and no rows: its first object has an event's members, and the mapping reads none of them."""
+    """Tell whether a file of ndjson has events and no rows: its first object has an event's members, and the mapping
+    reads none of them.
+    """
     if isinstance(source, NamedBody) or SUFFIXES.get(source.path.suffix.lower()) != NDJSON:
         return False
     try:
@@ -162,7 +177,9 @@ def _holds_events(source: NamedFile | NamedBody, mapping: Mapping) -> bool:
 
 
 def _take_header(part: bytes, rules: ReadingRules, source: NamedFile | NamedBody) -> tuple[bytes, ReadingRules]:
-    """Return a body's first part, with an empty line for one that declares prefixes, and the rules that hold for all parts. Raises: SourceFault."""
+    """Return a body's first part, with an empty line for one that declares prefixes, and the rules that hold for all
+    parts. Raises: SourceFault.
+    """
     try:
         return take_header(part.removeprefix(BOM_UTF8), rules)
     except FormatError as error:
@@ -195,7 +212,8 @@ def _read_parts(source: NamedFile | NamedBody) -> Iterator[bytes]:
 
 
 def _parse_lines(part: bytes, begin: int, source: NamedFile | NamedBody, letters: DeadLetters, rules: ReadingRules) -> pa.RecordBatch:
-    """Return the occurrences of lines of ndjson that begin at the byte `begin`. Lines at fault are kept apart, unless `letters` refuse them.
+    """Return the occurrences of lines of ndjson that begin at the byte `begin`. Lines at fault are kept apart, unless
+    `letters` refuse them.
 
     Raises: SourceFault.
     """
@@ -212,7 +230,10 @@ def _parse_lines(part: bytes, begin: int, source: NamedFile | NamedBody, letters
 
 
 def _find_faults(lines: Sequence[bytes], source: NamedFile | NamedBody, rules: ReadingRules) -> dict[int, str]:
-    """Return the lines that cannot be read, in order, with the reasons. Halves with a fault are halved again, so a fault costs some short parses."""
+    """Return the lines that cannot be read, in order, with the reasons.
+
+    Halves with a fault are halved again, so a fault costs some short parses.
+    """
     found, waiting = dict[int, str](), [(0, len(lines))]
     while waiting:
         first, after = waiting.pop()
@@ -287,7 +308,9 @@ def nquads_of(files: Sequence[NamedFile]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _OrderedRows:
-    """Holds a stream's rows in order of `end`, in batches with dictionaries of their own; `begins` numbers the first row of each batch."""
+    """Holds a stream's rows in order of `end`, in batches with dictionaries of their own; `begins` numbers the first
+    row of each batch.
+    """
 
     stream: str
     batches: Sequence[pa.RecordBatch]
@@ -332,7 +355,8 @@ class OrderedStreams:
         return [rows.stream for rows in self.streams]
 
     def read_blocks(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants, with the name of the stream.
+        """Yield the streams' occurrences in blocks of about BLOCK_ROWS, each of whole instants, with the name of the
+        stream.
 
         A span of time is over in all streams before the next begins, so no occurrence is late.
         """
@@ -342,7 +366,9 @@ class OrderedStreams:
 
 @dataclass(frozen=True, slots=True)
 class _Instants:
-    """Holds the instants at which occurrences end, with the number of their stream, the first row there, and the number of rows."""
+    """Holds the instants at which occurrences end, with the number of their stream, the first row there, and the
+    number of rows.
+    """
 
     ends: NDArray[np.int64]
     streams: NDArray[np.int64]

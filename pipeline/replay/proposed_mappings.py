@@ -1,4 +1,7 @@
-"""Proposes a mapping for a file of CSV, JSON or lines that a command names. Only `epsparql map` loads what looks at such files."""
+"""Proposes a mapping for a file of CSV, JSON or lines that a command names.
+
+Only `epsparql map` loads what looks at such files.
+"""
 
 from pathlib import Path
 
@@ -9,7 +12,10 @@ from pipeline.replay.query_files import SourceFault, read_file
 
 
 def propose_for_file(path: Path, base: str, choices: Choices) -> Proposal:
-    """Return a mapping for a file of CSV, JSON or lines. Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none."""
+    """Return a mapping for a file of CSV, JSON or lines.
+
+    Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none.
+    """
     suffix = path.suffix.lower()
     if suffix not in MAPPED_SUFFIXES:
         raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))

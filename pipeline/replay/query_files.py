@@ -54,7 +54,8 @@ class QueryFile:
 def named_file(argument: str) -> NamedFile:
     """Parse `[NAME=]FILE`.
 
-    An argument that is an existing file has no name. Otherwise the file is what follows the first `=` that leaves an existing file.
+    An argument that is an existing file has no name. Otherwise the file is what follows the first `=` that leaves an
+    existing file.
     """
     if not Path(argument).exists():
         parts = argument.split("=")
@@ -83,7 +84,10 @@ def read_asked(path: Path, policy: str | None = None) -> tuple[QueryFile, str]:
 
 
 def read_program(paths: Sequence[Path], static: Sequence[Path] = (), policy: str | None = None) -> tuple[QueryFile, str]:
-    """Return the ETALIS program that these files are together, named after the first, and its policy. Raises: SourceFault."""
+    """Return the ETALIS program that these files are together, named after the first, and its policy.
+
+    Raises: SourceFault.
+    """
     files = [read_query(path) for path in (*paths, *static)]
     try:
         text, chosen = query_text("\n".join(file.text for file in files), policy)

@@ -1,4 +1,6 @@
-"""Replays files, or bodies in memory, as finished streams, in a temporary directory, with the same log, engine and solution log as the server's."""
+"""Replays files, or bodies in memory, as finished streams, in a temporary directory, with the same log, engine and
+solution log as the server's.
+"""
 
 import json
 import re
@@ -144,7 +146,10 @@ def run(
     *,
     explains: bool = False,
 ) -> ReplaySummary:
-    """Write the solutions to `out`. If the run `explains`, queries without solutions are diagnosed. Raises: SourceFault, RunnerFailed."""
+    """Write the solutions to `out`.
+
+    If the run `explains`, queries without solutions are diagnosed. Raises: SourceFault, RunnerFailed.
+    """
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     _check_format(fmt, replay.queries, shapes)
@@ -172,7 +177,10 @@ def _find_wrong_units(streams: Iterable[Stream], now: Micros) -> list[WrongUnit]
 
 
 def diagnose_files(replay: Replay, clock: Callable[[], Micros], doubt: Callable[[Doubt], None]) -> list[Diagnosis]:
-    """Diagnose the queries of a replay, without running them. `doubt` is told what was left out of files. Raises: SourceFault."""
+    """Diagnose the queries of a replay, without running them.
+
+    `doubt` is told what was left out of files. Raises: SourceFault.
+    """
     _check_names(replay.queries)
     shapes = {query.name: _checked(query, replay.queries[:before], replay.policies) for before, query in enumerate(replay.queries)}
     with tempfile.TemporaryDirectory(prefix="epsparql-diagnose-") as directory, LogWriter(directory, clock) as log:
@@ -191,7 +199,10 @@ def _explain(directory: Path, replay: Replay, names: Sequence[str]) -> Iterator[
 
 # ---------------------------------------------------------------- what goes in
 def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str, str]:
-    """Return the policies by query. `NAME=POLICY` is for one query, `POLICY` for all that have none of their own. Raises: PolicyFault."""
+    """Return the policies by query.
+
+    `NAME=POLICY` is for one query, `POLICY` for all that have none of their own. Raises: PolicyFault.
+    """
     names = [query.name for query in queries]
     common, own = dict[str, str](), dict[str, str]()
     for wish in wishes:
@@ -278,7 +289,8 @@ def _streams(replay: Replay, letters: DeadLetters) -> list[tuple[str, list[pa.Re
 
 
 def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape], letters: DeadLetters | None = None) -> tuple[int, int]:
-    """Write the background, the queries, the events, and the end of every stream that has events, or is read and not derived.
+    """Write the background, the queries, the events, and the end of every stream that has events, or is read and not
+    derived.
 
     Return how many messages the events are, and how many occurrences. Raises: SourceFault, before anything is written.
     """
@@ -357,7 +369,9 @@ def _evaluate_slices(directory: Path, replay: Replay, works: Sequence[SliceWork]
 
 
 def _count_cores(master: str) -> int:
-    """Return how many cores a local master has; for a cluster, as many slices are at work as one machine of it may have cores."""
+    """Return how many cores a local master has; for a cluster, as many slices are at work as one machine of it may
+    have cores.
+    """
     found = re.fullmatch(r"local(?:\[(\*|\d+)(?:,\d+)?\])?", master)
     if found is None:
         return _CLUSTER_TASKS

@@ -1,7 +1,7 @@
 """This module copies a data directory whose server may run, so that a server can start from the copy.
 
-What follows from the log is copied before the log, so that the copy's log reaches at least as far as everything else in it. It ends where the solutions
-end, unless the runner is behind: then it has what was acknowledged before.
+What follows from the log is copied before the log, so that the copy's log reaches at least as far as everything else
+in it. It ends where the solutions end, unless the runner is behind: then it has what was acknowledged before.
 """
 
 import os
@@ -27,9 +27,11 @@ _PATIENCE_S = 10.0
 
 
 def back_up(data_dir: Path, target: Path) -> int:
-    """Copy a data directory to `target`, which must not exist or be empty. Return the log position up to which the copy goes.
+    """Copy a data directory to `target`, which must not exist or be empty. Return the log position up to which the
+    copy goes.
 
-    The copy is made beside `target`, and gets its name once it is whole and checked. Raises: BackupFailed, Corrupt, OSError.
+    The copy is made beside `target`, and gets its name once it is whole and checked. Raises: BackupFailed, Corrupt,
+    OSError.
     """
     if not (data_dir / LOG / "head").exists():
         raise BackupFailed(f"{data_dir} is no data directory: it has no {LOG}/head; give the directory of `epsparql serve --data`")
@@ -107,7 +109,10 @@ def _find_end(log: Path, position: int) -> tuple[int, tuple[int, int]]:
 
 
 def _copy_log(source: Path, target: Path, end: tuple[int, int]) -> None:
-    """Copy a log up to a byte of a segment, and then what says which of its segments are gone. Raises: FileNotFoundError, OSError."""
+    """Copy a log up to a byte of a segment, and then what says which of its segments are gone.
+
+    Raises: FileNotFoundError, OSError.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for first in segments(source):
         if first <= end[0]:

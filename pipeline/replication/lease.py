@@ -1,7 +1,9 @@
-"""This module keeps the lease of a store, so that a server that stands by takes the place of one that has died (docs/decisions/0088).
+"""This module keeps the lease of a store, so that a server that stands by takes the place of one that has died
+(docs/decisions/0088).
 
-The lease decides when a server tries, and never who may write: that is decided by the claims and fences of manifest.py. So a lease that ends too early
-costs a change of servers, and no event. No clocks are compared: whoever stands by measures by its own clock how long nothing has changed.
+The lease decides when a server tries, and never who may write: that is decided by the claims and fences of
+manifest.py. So a lease that ends too early costs a change of servers, and no event. No clocks are compared: whoever
+stands by measures by its own clock how long nothing has changed.
 """
 
 import logging
@@ -32,7 +34,8 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 class LeaseHolder:
-    """Renews the lease of a server until it is stopped, or has lost the store. One that was late looks first whether another server has come.
+    """Renews the lease of a server until it is stopped, or has lost the store. One that was late looks first whether
+    another server has come.
 
     Another thread counts the servers that stand by, so that a slow answer delays no renewal.
     """
@@ -80,10 +83,12 @@ class LeaseHolder:
 
 
 def wait_for_lease(store: ObjectStore, data_dir: Path, term_s: float, has_loaded: Callable[[], bool]) -> None:
-    """Return when a server may try to take the store: nobody holds its lease, or it has not been renewed for `term_s` by this machine's clock.
+    """Return when a server may try to take the store: nobody holds its lease, or it has not been renewed for `term_s`
+    by this machine's clock.
 
-    A server that has not loaded its code leaves the store to others until it has. Then one whose data directory is the store's newest returns at once: no
-    other has taken its place. While the store cannot be read, time starts anew.
+    A server that has not loaded its code leaves the store to others until it has. Then one whose data directory is
+    the store's newest returns at once: no other has taken its place. While the store cannot be read, time starts
+    anew.
     """
     chain, note = ManifestChain(store), StandbyNote(store, term_s)
     seen, since, told = object(), time.monotonic(), ""

@@ -1,4 +1,6 @@
-"""This module keeps a log of a data directory in a store: each append here is an object there, and many small objects become large ones."""
+"""This module keeps a log of a data directory in a store: each append here is an object there, and many small objects
+become large ones.
+"""
 
 import os
 import zlib
@@ -22,7 +24,10 @@ PIECE_BYTES = 16 << 20
 MANY = 64
 """This many objects of one class of size become one."""
 SIZES = 64 << 10, 4 << 20
-"""Objects of these sizes and more are of the next class. Those of the last stay as they are, until their segment is full: it becomes one object."""
+"""Objects of these sizes and more are of the next class.
+
+Those of the last stay as they are, until their segment is full: it becomes one object.
+"""
 Bound = tuple[int, int]
 """Names a segment, and a byte in it."""
 
@@ -41,7 +46,10 @@ class LogReplica:
         """The log is in the store up to this segment and byte."""
 
     def adopt(self, extents: list[Extent]) -> bool:
-        """Go on from what the store holds, as far as it equals what is here; return whether all of it does. Raises: StoreFailed."""
+        """Go on from what the store holds, as far as it equals what is here; return whether all of it does.
+
+        Raises: StoreFailed.
+        """
         self.extents, self.bound = [], (0, 0)
         here = segments(self._directory) if self._directory.exists() else []
         extents = [each for each in extents if not here or each.segment >= here[0]]
@@ -62,7 +70,8 @@ class LogReplica:
         return True
 
     def push(self, segment: int, size: int, write: Callable[[int, int, bytes], Extent], noted: Callable[[], None] = lambda: None) -> None:
-        """Bring the log to the store up to byte `size` of `segment`; `write` writes a piece of a segment. Raises: StoreFailed, StoreTaken.
+        """Bring the log to the store up to byte `size` of `segment`; `write` writes a piece of a segment. Raises:
+        StoreFailed, StoreTaken.
 
         `noted` is called under the lock when the piece is among the extents.
         """
@@ -111,7 +120,9 @@ class LogReplica:
             self.extents[at : at + len(run)] = [whole]
 
     def _read_sound(self, run: list[Extent]) -> bytes:
-        """Return the bytes of a run, from the store where the segment here is damaged: its copy must not be replaced by the damage."""
+        """Return the bytes of a run, from the store where the segment here is damaged: its copy must not be replaced
+        by the damage.
+        """
         segment, begin, end = run[0].segment, run[0].begin, run[-1].end
         with closing(SegmentFile(self._directory, segment)) as file:
             is_sound = read_sound_frames(file).size >= end
@@ -146,7 +157,9 @@ class LogReplica:
 
 
 def find_runs(extents: list[Extent]) -> list[list[Extent]]:
-    """Return stretches that become one object: full segments, and in the last one at least MANY objects of one class of size."""
+    """Return stretches that become one object: full segments, and in the last one at least MANY objects of one class
+    of size.
+    """
     runs: list[list[Extent]] = []
     for segment, group in groupby(extents, attrgetter("segment")):
         found = list(group)

@@ -1,9 +1,11 @@
-"""This module keeps the manifest of a store: it says which objects make up the data directory, and which server writes them (docs/decisions/0042).
+"""This module keeps the manifest of a store: it says which objects make up the data directory, and which server
+writes them (docs/decisions/0042).
 
-Manifests are numbered, and each is created only where there is none of its number. A server that starts creates the next one, its *claim*: so the next
-manifest of the server before it is refused. The object of a claim stays, so that an earlier server never finds its number free again. Other
-manifests go, so a server that was paused after its look may find a number free that was taken: a claim counts only as the newest manifest. One that
-others have followed stays, too: otherwise the earlier server would find its number free.
+Manifests are numbered, and each is created only where there is none of its number. A server that starts creates the
+next one, its *claim*: so the next manifest of the server before it is refused. The object of a claim stays, so that
+an earlier server never finds its number free again. Other manifests go, so a server that was paused after its look
+may find a number free that was taken: a claim counts only as the newest manifest. One that others have followed
+stays, too: otherwise the earlier server would find its number free.
 
 A manifest ends with a seal: its number, the digest of the manifest before it, and that of all bytes so far.
 """
@@ -29,7 +31,10 @@ _PIECE = struct.Struct("<8sQQI")  # the server's start, the segment, the byte in
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True):
-    """Represents the bytes [begin, end) of a segment; they lie in an object, from its byte `offset` on. `crc` is of the whole object."""
+    """Represents the bytes [begin, end) of a segment; they lie in an object, from its byte `offset` on.
+
+    `crc` is of the whole object.
+    """
 
     segment: int
     begin: int
@@ -56,7 +61,8 @@ class StoredFile(msgspec.Struct, frozen=True, array_like=True):
 class Manifest(msgspec.Struct, frozen=True):
     """Says what makes up a data directory.
 
-    The log goes on in the tail's pieces from number `tail` on. `start` names the process that wrote this, and `epoch` is the number of its claim.
+    The log goes on in the tail's pieces from number `tail` on. `start` names the process that wrote this, and `epoch`
+    is the number of its claim.
     """
 
     server: str = ""
@@ -124,7 +130,10 @@ class ManifestChain:
         raise StoreFailed("manifests follow each other faster than they can be read")
 
     def _check_empty(self) -> None:
-        """Check that a store without manifests has nothing else: the first claim comes before all objects. Raises: StoreFailed."""
+        """Check that a store without manifests has nothing else: the first claim comes before all objects.
+
+        Raises: StoreFailed.
+        """
         for folder in (TAIL, OBJECTS):
             if self._store.names(folder) and not self._store.names(MANIFESTS):  # else another server has begun meanwhile
                 raise StoreDamaged(str(self._store), f"it has objects in {folder}/, and all manifests are missing")
@@ -139,8 +148,8 @@ class ManifestChain:
     def claim(self, server: str, before: Manifest, number: int) -> None:
         """Take the store over as `before` says it stands, by the manifest of that number.
 
-        It goes on under the name of the earlier server, which can start again, until this one commits. Raises: StoreTaken if another server does so at
-        this moment, or has written since `before`; StoreFailed.
+        It goes on under the name of the earlier server, which can start again, until this one commits. Raises:
+        StoreTaken if another server does so at this moment, or has written since `before`; StoreFailed.
         """
         self.number = number - 1
         claims, epoch = [*before.claims, number], before.epoch or number
@@ -155,7 +164,10 @@ class ManifestChain:
             raise StoreFailed("it lets an object be written twice, so two servers could both write; it has to refuse that (If-None-Match)")
 
     def commit(self, manifest: Manifest) -> None:
-        """Write the next manifest, unless nothing has changed; see in any case that no later server has come. Raises: StoreTaken, StoreFailed."""
+        """Write the next manifest, unless nothing has changed; see in any case that no later server has come.
+
+        Raises: StoreTaken, StoreFailed.
+        """
         if manifest == self.newest and not self._unsure:
             self.check_newest()
             return
@@ -196,7 +208,9 @@ class ManifestChain:
         self.newest, self._unsure = manifest, False
 
     def _decode(self, name: str, data: bytes) -> tuple[Manifest, str]:
-        """Return a manifest, and the digest of the one that it follows; empty for a manifest of before these were sealed. Raises: StoreDamaged."""
+        """Return a manifest, and the digest of the one that it follows; empty for a manifest of before these were
+        sealed. Raises: StoreDamaged.
+        """
         if not data:
             return Manifest(), ""
         try:
@@ -246,7 +260,10 @@ def read_piece(store: ObjectStore, number: int) -> Piece | None:
 
 
 def check_tail(store: ObjectStore, begin: int) -> None:
-    """Check that no piece is missing between those from number `begin` on: what follows a gap would be read by nobody. Raises: StoreFailed."""
+    """Check that no piece is missing between those from number `begin` on: what follows a gap would be read by nobody.
+
+    Raises: StoreFailed.
+    """
     numbers = (int(name) for name in store.names(TAIL) if name.isdecimal() and int(name) >= begin)
     for expected, number in enumerate(sorted(numbers), begin):
         if number != expected:
@@ -258,8 +275,9 @@ def check_tail(store: ObjectStore, begin: int) -> None:
 class LogTail:
     """Writes the tail of the log: each piece is an object with the next number, created only where there is none.
 
-    A server that starts puts its *fence* after the last piece, before it reads the log. So a piece of an earlier server either is before the fence,
-    and read, or is refused, and its events are not acknowledged. Fences stay for ever: their numbers are those that earlier servers try.
+    A server that starts puts its *fence* after the last piece, before it reads the log. So a piece of an earlier
+    server either is before the fence, and read, or is refused, and its events are not acknowledged. Fences stay for
+    ever: their numbers are those that earlier servers try.
     """
 
     def __init__(self, store: ObjectStore, start: str) -> None:
@@ -284,7 +302,10 @@ class LogTail:
         return self._extent(segment, begin, whole)
 
     def advance(self) -> None:
-        """Count the piece that was written. Its extent has to be noted in the same step, or a manifest of this moment would have neither."""
+        """Count the piece that was written.
+
+        Its extent has to be noted in the same step, or a manifest of this moment would have neither.
+        """
         self.number += 1
 
     def fence(self, manifest: Manifest) -> list[Extent]:

@@ -1,6 +1,7 @@
 """This module replaces damaged segments of a data directory with their copies in the store.
 
-A segment is written again in its place, so whoever has it open reads the sound bytes from then on. Only bytes whose frames hold are written.
+A segment is written again in its place, so whoever has it open reads the sound bytes from then on. Only bytes whose
+frames hold are written.
 """
 
 import logging
@@ -19,7 +20,8 @@ _log = logging.getLogger("epsparql.store")
 
 
 def repair_log(store: ObjectStore, directory: Path, extents: Sequence[Extent]) -> int:
-    """Repair what would keep the writer of a log from opening it, as far as the store has it. The rest is for that writer to refuse.
+    """Repair what would keep the writer of a log from opening it, as far as the store has it. The rest is for that
+    writer to refuse.
 
     Return how many segments were repaired.
     """
@@ -54,7 +56,10 @@ def repair_segment(store: ObjectStore, fault: Corrupt, extents: Sequence[Extent]
 
 
 def _read_copy(store: ObjectStore, path: Path, parts: Sequence[Extent]) -> bytes:
-    """Return a segment as far as the frames of its copy hold: all of it, unless it is the last one. Raises: StoreFailed, OSError."""
+    """Return a segment as far as the frames of its copy hold: all of it, unless it is the last one.
+
+    Raises: StoreFailed, OSError.
+    """
     data = b"".join(each.read(store) for each in parts)
     tail = _read_sound_bytes(data, parts[0].segment)
     following = next((first for first in segments(path.parent) if first > parts[0].segment), None)

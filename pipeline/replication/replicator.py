@@ -1,8 +1,8 @@
 """This module keeps a data directory in a store. Nothing is acknowledged before it is in the store.
 
-A server with an empty directory goes on from the store. The log of events goes there with each group commit. Solutions, snapshots and small files,
-which follow from it or change seldom, go there a second later, or when somebody waits for it. What is removed here is removed there after that
-(docs/decisions/0042).
+A server with an empty directory goes on from the store. The log of events goes there with each group commit.
+Solutions, snapshots and small files, which follow from it or change seldom, go there a second later, or when somebody
+waits for it. What is removed here is removed there after that (docs/decisions/0042).
 """
 
 import logging
@@ -54,7 +54,9 @@ LOOK_S = 10.0
 PATIENCE_S = 30.0
 """An entry waits for the store this long before its sender is told that it failed."""
 MENDED_S = 60.0, 3600.0
-"""The store is compared with what should be there after the first of these times, and again each time the second has passed."""
+"""The store is compared with what should be there after the first of these times, and again each time the second has
+passed.
+"""
 _NOTE, _UNFINISHED, _LOCK, _SNAPSHOT = "store.json", "store.restoring", "store.lock", ".snapshot"
 _LACKS = "lacks events that are in"
 SUPERSEDED = "superseded"
@@ -78,10 +80,11 @@ class Replicator:
     """Keeps the store up to date for one server, from before its log is opened until after it is closed."""
 
     def __init__(self, data_dir: Path, store: ObjectStore, *, away: bool = False, stands_by: bool = False) -> None:
-        """Copy the store into an empty directory. One that `stands_by` sets aside what it holds, if another server has gone on with the store since.
+        """Copy the store into an empty directory. One that `stands_by` sets aside what it holds, if another server
+        has gone on with the store since.
 
-        With `away` the engines are on machines that do not see the directory, and bring their snapshots themselves. Raises: Locked, NotOfThisStore,
-        StoreTaken, StoreFailed, OSError.
+        With `away` the engines are on machines that do not see the directory, and bring their snapshots themselves.
+        Raises: Locked, NotOfThisStore, StoreTaken, StoreFailed, OSError.
         """
         self._data, self._store, self.away, self._stands_by = data_dir, store, away, stands_by
         self._chain = ManifestChain(store)
@@ -101,7 +104,9 @@ class Replicator:
         self._thread = threading.Thread(target=self._run, name="store", daemon=True)
         self._failure = self._taken_by = ""
         self.lease_until = math.inf
-        """By the monotonic clock, others that stand by may take the store from this time on, as far as this server knows."""
+        """By the monotonic clock, others that stand by may take the store from this time on, as far as this server
+        knows.
+        """
         self.standbys: Mapping[str, int] | None = None
         """Servers that stand by, by state, as the holder of a lease last counted them."""
         self._lock = DirectoryLock(data_dir / _LOCK)
@@ -160,7 +165,10 @@ class Replicator:
             raise
 
     def repair(self, fault: Corrupt) -> bool:
-        """Write a damaged segment of a log again from its copy, once. Return False where that cannot be. Any thread may call this."""
+        """Write a damaged segment of a log again from its copy, once.
+
+        Return False where that cannot be. Any thread may call this.
+        """
         replica = {each.kind: each for each in (self.log, self.solutions)}.get(fault.path.parent.name)
         if replica is None or fault.path in self._repaired:
             return False
@@ -243,7 +251,10 @@ class Replicator:
                 del self._snapshots[name]
 
     def mend(self) -> None:
-        """Restore in the store the objects that are taken to be there, and remove those that nobody counts on. Raises: OSError, PipelineError."""
+        """Restore in the store the objects that are taken to be there, and remove those that nobody counts on.
+
+        Raises: OSError, PipelineError.
+        """
         self._chain.check_newest()
         there = {*list_tree(self._store, SNAPSHOTS)}
         self._snapshots = {name: signature for name, signature in self._snapshots.items() if name in there}
@@ -291,7 +302,10 @@ class Replicator:
         self._take(earlier or self._chain.newest or Manifest(), restoring)
 
     def _check_tail(self) -> None:
-        """Check that the tail has no gap, before anything is claimed. Its server may run, and remove what a later manifest replaces."""
+        """Check that the tail has no gap, before anything is claimed.
+
+        Its server may run, and remove what a later manifest replaces.
+        """
         for tries in reversed(range(_TRIES)):
             known = self._chain.newest
             assert known is not None
@@ -314,7 +328,10 @@ class Replicator:
         _log.info("another server has gone on with %s; what %s held is in %s", self._store, self._data, place)
 
     def _has_all(self, manifest: Manifest) -> bool:
-        """Tell whether all events of the store are here, once what is damaged here was fetched from there. Its server may run."""
+        """Tell whether all events of the store are here, once what is damaged here was fetched from there.
+
+        Its server may run.
+        """
         for tries in reversed(range(_TRIES)):
             try:
                 extents = replay(manifest.logs.get(LOG, []) + read_tail(self._store, manifest))
@@ -353,7 +370,9 @@ class Replicator:
             (self._data / _UNFINISHED).unlink()
 
     def _claim(self, before: Manifest, restoring: bool) -> Manifest:
-        """Claim the store, and return the manifest that this follows: the earlier server may go on writing manifests meanwhile."""
+        """Claim the store, and return the manifest that this follows: the earlier server may go on writing manifests
+        meanwhile.
+        """
         for tries in reversed(range(_TRIES)):
             self._epoch = max(self._chain.number, before.epoch) + 1
             if not restoring:

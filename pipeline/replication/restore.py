@@ -18,7 +18,9 @@ STATES = FORMAT_FILE, "catalogue.json", "buckets", "log/begin", "solutions/begin
 SNAPSHOTS = "snapshots"
 SENT_KEYS = "sent-keys"
 REGISTRATIONS = "observers", "connectors", SENT_KEYS
-"""These folders hold small files of what clients set up, and of the alerts that were sent for them, for the owner alone."""
+"""These folders hold small files of what clients set up, and of the alerts that were sent for them, for the owner
+alone.
+"""
 
 
 def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[str, list[Extent]]) -> None:

@@ -1,4 +1,5 @@
-"""Servers that stand by leave notes in the store, by which the serving one counts them (docs/decisions/0088-takeover-by-a-lease.md).
+"""Servers that stand by leave notes in the store, by which the serving one counts them
+(docs/decisions/0088-takeover-by-a-lease.md).
 
     a server that stands by                    the store                     the serving one
 
@@ -6,7 +7,8 @@
     as the lease is renewed, and       -->     {state, renewals, term_s}     a lease, and removes those that stay the same
     when its state changes
 
-No clocks are compared: a note is over when it has not changed for twice its time by the serving machine's clock. Nothing else depends on notes.
+No clocks are compared: a note is over when it has not changed for twice its time by the serving machine's clock.
+Nothing else depends on notes.
 """
 
 import logging

@@ -1,7 +1,9 @@
-"""This module reads a store that version 0.1.0 has written, and takes it over: its objects become those of the first manifest.
+"""This module reads a store that version 0.1.0 has written, and takes it over: its objects become those of the first
+manifest.
 
-There a server claimed an epoch by an object under its own name, and told from where on in each log it wrote. It named objects by segment, bytes,
-checksum and epoch; what an earlier server still wrote beyond a later one's beginning does not count.
+There a server claimed an epoch by an object under its own name, and told from where on in each log it wrote. It named
+objects by segment, bytes, checksum and epoch; what an earlier server still wrote beyond a later one's beginning does
+not count.
 """
 
 import re
@@ -20,14 +22,19 @@ _EXTENT = re.compile(r"(\d{20})/(\d{12})-(\d{12})-([0-9a-f]{8})-(\d{10})")
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """Holds what the last server told: with which segment each log begins, and the segment and byte from which on each epoch's server wrote."""
+    """Holds what the last server told: with which segment each log begins, and the segment and byte from which on
+    each epoch's server wrote.
+    """
 
     begins: dict[str, int]
     bounds: list[tuple[int, dict[str, tuple[int, int]]]]
 
 
 def read_0_1(store: ObjectStore) -> Manifest | None:
-    """Return what makes up a store of version 0.1.0, or None where there is none. Its server must have ended. Raises: StoreFailed."""
+    """Return what makes up a store of version 0.1.0, or None where there is none.
+
+    Its server must have ended. Raises: StoreFailed.
+    """
     claims = sorted(found.groups() for name in store.names("claims") if (found := _CLAIM.fullmatch(name)) is not None)
     written = [claim for claim in claims if int(claim[3])]
     if not written:
@@ -42,7 +49,10 @@ def read_0_1(store: ObjectStore) -> Manifest | None:
 
 
 def end_0_1(store: ObjectStore, manifest: Manifest, server: str, start: str) -> None:
-    """Claim the next epoch, as a server of version 0.1.0 would: one that still runs then acknowledges nothing more. Raises: StoreFailed."""
+    """Claim the next epoch, as a server of version 0.1.0 would: one that still runs then acknowledges nothing more.
+
+    Raises: StoreFailed.
+    """
     store.put(f"claims/{manifest.epoch + 1:010d}-{server}-{start}-{0:010d}", b"{}")
 
 
@@ -56,7 +66,8 @@ def _read_log(store: ObjectStore, kind: str, told: _Told) -> list[Extent]:
 
 
 def cover_segment(extents: list[tuple[int, Extent]]) -> list[Extent]:
-    """Return the extents that make up a segment, from its first byte: where two overlap, that of the later epoch counts.
+    """Return the extents that make up a segment, from its first byte: where two overlap, that of the later epoch
+    counts.
 
     Raises: StoreFailed where bytes are missing.
     """

@@ -1,4 +1,5 @@
-"""This module copies the log of a store to files of the machine that a task runs on. It puts the snapshots that the task makes into the store too.
+"""This module copies the log of a store to files of the machine that a task runs on. It puts the snapshots that the
+task makes into the store too.
 
 It reads what a server has acknowledged, and nothing beyond: other objects there may not count.
 """
@@ -44,7 +45,10 @@ class LogMirror:
 
     # ------------------------------------------------------------ snapshots
     def fetch_snapshots(self, partitions: int) -> None:
-        """Fetch the snapshots of that many partitions, and remove those of another number. Raises: StoreFailed, OSError."""
+        """Fetch the snapshots of that many partitions, and remove those of another number.
+
+        Raises: StoreFailed, OSError.
+        """
         names = {name_of(partition, partitions) for partition in range(partitions)}
         for name in list_tree(self._store, SNAPSHOTS):
             if name.partition("-")[0] not in names:
@@ -93,7 +97,10 @@ class LogMirror:
         return self._log is not None and self._log.position >= position
 
     def _read_extent(self, extent: Extent, position: int, data: bytes | None = None) -> bool:
-        """Take the frames of an extent that end by `position`, and the frame in which it lies. Return False where bytes before it are missing."""
+        """Take the frames of an extent that end by `position`, and the frame in which it lies.
+
+        Return False where bytes before it are missing.
+        """
         if self._log is None:
             self._segment = extent.segment
             path = segment_path(self.directory / LOG, self._segment)

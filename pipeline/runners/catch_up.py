@@ -1,4 +1,7 @@
-"""This module lets queries that are behind read on. It appends a log entry for each piece of the past, once the runner has read the piece before."""
+"""This module lets queries that are behind read on.
+
+It appends a log entry for each piece of the past, once the runner has read the piece before.
+"""
 
 from collections.abc import Collection
 from contextlib import closing
@@ -26,7 +29,9 @@ class Catching:
             self._revised = self._log.append(Revise)
 
     def step(self, solved: int, changes: Collection[StateChange], now: Micros) -> None:
-        """Append the entries that are due, where the runner has read the log up to `solved`, with these changes of state."""
+        """Append the entries that are due, where the runner has read the log up to `solved`, with these changes of
+        state.
+        """
         self._withdraw(changes, now)
         leads = self._log.catalogue.leads
         self._asked = {lead: offset for lead, offset in self._asked.items() if lead in leads}

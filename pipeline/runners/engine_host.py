@@ -1,8 +1,8 @@
 """This module hosts an engine for one partition of a data directory, and brings it to the position where it is needed.
 
-An engine's state is a function of the log before its position. So an engine that is behind only reads on, and any snapshot at or below a position
-will do; one that is ahead is of no use. Kill tests taught two rules: an engine is taken out of its place before it changes and put back after, and
-snapshots are named by log position.
+An engine's state is a function of the log before its position. So an engine that is behind only reads on, and any
+snapshot at or below a position will do; one that is ahead is of no use. Kill tests taught two rules: an engine is
+taken out of its place before it changes and put back after, and snapshots are named by log position.
 """
 
 import time
@@ -30,7 +30,9 @@ _ENTRY = 100  # to read an entry of the log, or to write a query, costs as much 
 
 
 def block_rows(share: PartitionShare) -> int:
-    """Return how many rows of the log a block has, of which a partition decodes its own: as many as a block of one partition has, up to a limit."""
+    """Return how many rows of the log a block has, of which a partition decodes its own: as many as a block of one
+    partition has, up to a limit.
+    """
     return MAX_ROWS * min(share.partitions, _WIDEST)
 
 
@@ -52,7 +54,8 @@ class EngineHost:
         """This is true where there may be snapshots that `sweep` would drop."""
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
-        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi) brings, in order.
+        """Bring the engine to `lo` (kept engine, else snapshot and log), then yield what each piece of [lo, hi)
+        brings, in order.
 
         Raises: OutOfOrder if the log does not reach `hi`; whatever the engine raises.
         """
@@ -69,7 +72,10 @@ class EngineHost:
 
     @property
     def published(self) -> Published | None:
-        """Return what the log's writer in this process hands on, if there is one. Then `run` may read ahead of the disk."""
+        """Return what the log's writer in this process hands on, if there is one.
+
+        Then `run` may read ahead of the disk.
+        """
         return self._reader.published
 
     def tell(self) -> None:
@@ -132,7 +138,10 @@ class EngineHost:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")
 
     def _past(self, lo: int, hi: int) -> Iterator[Block]:
-        """Yield the blocks that queries which are behind read, while a later part of the log is read for the others. Raises LogGap."""
+        """Yield the blocks that queries which are behind read, while a later part of the log is read for the others.
+
+        Raises LogGap.
+        """
         with closing(LogReader(self._data)) as reader:
             try:
                 yield from reader.blocks(lo, MAX_ROWS, hi)

@@ -1,4 +1,5 @@
-"""This module reports what the engine of a partition keeps, in a small file that any process may read, the server above all.
+"""This module reports what the engine of a partition keeps, in a small file that any process may read, the server
+above all.
 
 The file may be lost: it says as of which log position it is true, and is written anew while the log is read.
 """
@@ -25,12 +26,16 @@ from pipeline.status_files import note_path, read_checksum, read_note, write_not
 
 _log = logging.getLogger(__name__)
 _SHARE, _LEAST_S = 20, 0.05
-"""A report is written when so many times as long has passed as the last one took: 5 % of the time at most. And when so many seconds have passed."""
+"""A report is written when so many times as long has passed as the last one took: 5 % of the time at most.
+
+And when so many seconds have passed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Represents a running query's state: how much there is, and at which operators; and what the query reads of the background.
+    """Represents a running query's state: how much there is, and at which operators; and what the query reads of the
+    background.
 
     `waiting` has the oldest partial matches of each partition, which are decoded only where they are asked for.
     """
@@ -51,8 +56,9 @@ class Standing:
 class EngineReport:
     """Reports the running queries by their registrations, and what serves all of them, as of a log position.
 
-    `limited` says why OWL 2 RL is not applied, though it is the regime, or why static rules are not ("": both are applied). `deadlines` are the
-    instants for which queries wait, by stream. `derived` counts what static rules derive, by their registrations.
+    `limited` says why OWL 2 RL is not applied, though it is the regime, or why static rules are not ("": both are
+    applied). `deadlines` are the instants for which queries wait, by stream. `derived` counts what static rules
+    derive, by their registrations.
     """
 
     position: int
@@ -75,7 +81,10 @@ class Reporter:
         self._standings: WeakKeyDictionary[object, dict[int, Standing]] = WeakKeyDictionary()  # by network
 
     def tell(self, engine: Engine) -> None:
-        """Write what the engine keeps, if it has read on since the last report and that was not just now. Ignore a full disk."""
+        """Write what the engine keeps, if it has read on since the last report and that was not just now.
+
+        Ignore a full disk.
+        """
         began = self._clock()
         if engine.position == self._position or began < self._after:
             return
@@ -96,7 +105,9 @@ class Reporter:
         return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
 
     def _find_standings(self, engine: EngineState) -> dict[int, Standing]:
-        """Return the standings of an engine's queries; they are worked out anew only for queries that may have changed since the last report."""
+        """Return the standings of an engine's queries; they are worked out anew only for queries that may have
+        changed since the last report.
+        """
         found = dict[int, Standing]()
         for network in (member.network for member in engine.members):
             changed, known = self._changed.find_changed(network), self._standings.get(network, {})
@@ -120,7 +131,9 @@ def read_report(data_dir: Path | str) -> EngineReport | None:
 
 
 class ReportReader:
-    """Reads the reports of the partitions, each again only once it has changed: that of thousands of queries takes milliseconds. Thread-safe."""
+    """Reads the reports of the partitions, each again only once it has changed: that of thousands of queries takes
+    milliseconds. Thread-safe.
+    """
 
     def __init__(self, data_dir: Path | str) -> None:
         self._data = data_dir
@@ -185,7 +198,10 @@ class DeadlineReader:
         self._known: dict[Path, tuple[bytes, dict[str, Micros]]] = {}
 
     def read(self) -> dict[str, Micros]:
-        """Return the least instant, by stream, that a query waits for. The stream's watermark has passed an instant that is stale."""
+        """Return the least instant, by stream, that a query waits for.
+
+        The stream's watermark has passed an instant that is stale.
+        """
         partitions = recorded(self._data) or 1
         return _earliest([self._of(note_path(self._data, name_of(partition, partitions))) for partition in range(partitions)])
 

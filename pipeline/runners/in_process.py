@@ -16,10 +16,11 @@ _log = logging.getLogger(__name__)
 
 
 class InProcessRunner:
-    """Runs the queries of a data directory in this process. `reader` may be `LogWriter.reader()` of this process, which wakes the runner at once.
+    """Runs the queries of a data directory in this process. `reader` may be `LogWriter.reader()` of this process,
+    which wakes the runner at once.
 
-    Without a reader the log's head file is polled. `partitions`: None for as many as the data directory has, one if it is new. `recent` is that of a
-    reader of solutions in this process.
+    Without a reader the log's head file is polled. `partitions`: None for as many as the data directory has, one if
+    it is new. `recent` is that of a reader of solutions in this process.
     """
 
     def __init__(

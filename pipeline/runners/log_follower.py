@@ -1,6 +1,7 @@
 """This module is the loop that follows the log: read on, feed the engines, append their solutions.
 
-The loop has several homes: a thread of the server, and tasks on Spark. With a task for each partition, the driver follows the logs of these.
+The loop has several homes: a thread of the server, and tasks on Spark. With a task for each partition, the driver
+follows the logs of these.
 """
 
 import logging
@@ -57,8 +58,9 @@ def _nothing() -> None:
 class Callbacks:
     """Holds what the loop calls.
 
-    `committed(lo, hi, seconds)` is told that the solutions of the entries [lo, hi) are published, `seconds` after they were taken up; `idle` that all is
-    read. What `before_commit` raises ends the loop, and nothing is committed. `repair` may repair a damaged segment, and returns whether it did.
+    `committed(lo, hi, seconds)` is told that the solutions of the entries [lo, hi) are published, `seconds` after
+    they were taken up; `idle` that all is read. What `before_commit` raises ends the loop, and nothing is committed.
+    `repair` may repair a damaged segment, and returns whether it did.
     """
 
     committed: Callable[[int, int, float], None]
@@ -95,7 +97,10 @@ class Work(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WholeWork:
-    """Evaluates the input log for all partitions into the solution log. `partitions`: None for as many as the data directory has, one if it is new."""
+    """Evaluates the input log for all partitions into the solution log.
+
+    `partitions`: None for as many as the data directory has, one if it is new.
+    """
 
     data: Path
     reader: LogReader
@@ -158,7 +163,8 @@ class Following:
     def run(self) -> None:
         """Work until it is over, then release the output.
 
-        The system's refusals (a full disk, say) are waited out, and a damaged segment may be repaired; any other fault is raised.
+        The system's refusals (a full disk, say) are waited out, and a damaged segment may be repaired; any other
+        fault is raised.
         """
         output, self._output = self._output, None
         pause = 0.0
@@ -178,7 +184,9 @@ class Following:
         self.state = "stopped"
 
     def _follow(self, output: Output) -> None:
-        """Follow the log until it is over, with an engine brought anew to the committed position: an engine that failed half-way is of no use."""
+        """Follow the log until it is over, with an engine brought anew to the committed position: an engine that
+        failed half-way is of no use.
+        """
         if self._work.head() < self.position:
             raise OutOfOrder(
                 f"the log ends at {self._work.head()}, before {self.position}, to which there are solutions: it is not the log they came from"
@@ -202,7 +210,10 @@ class Following:
             host.save()
 
     def _reopened(self) -> Output:
-        """Open the output as it is on disk: a commit that failed may be there or not. Raises: Locked, Corrupt, OutOfOrder, OSError."""
+        """Open the output as it is on disk: a commit that failed may be there or not.
+
+        Raises: Locked, Corrupt, OutOfOrder, OSError.
+        """
         output = self._work.open_output()
         if output.position < self.position:
             output.close()

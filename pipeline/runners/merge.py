@@ -24,10 +24,16 @@ _SWEEP_S = 5.0
 
 
 class Merger:
-    """Merges range after range. A query that failed in one partition has no later solutions, though others may go on finding some."""
+    """Merges range after range.
+
+    A query that failed in one partition has no later solutions, though others may go on finding some.
+    """
 
     def __init__(self, ended: Iterable[StateChange] = ()) -> None:
-        """Begin with `ended`, the changes of state that are known already. They may be of ranges to come, since a range may be tried again."""
+        """Begin with `ended`, the changes of state that are known already.
+
+        They may be of ranges to come, since a range may be tried again.
+        """
         self._ended = {change.registered: change.entry for change in ended}
 
     def merged(self, lo: int, outcomes: Sequence[Outcome]) -> Outcome:
@@ -53,7 +59,10 @@ class PartitionLogMerge:
         self._swept_at = time.monotonic()
 
     def run(self, lo: int, hi: int, max_rows: int = 0) -> Generator[Advance, None, None]:  # partitions have cut the log already
-        """Yield what the entries [lo, hi), which all partitions have read, brought. Each piece lies in one frame of each partition."""
+        """Yield what the entries [lo, hi), which all partitions have read, brought.
+
+        Each piece lies in one frame of each partition.
+        """
         while lo < hi:
             after = min(hi, *(reader.find_frame_end(lo) for reader in self._readers))
             yield Advance(lo, after, self._merger.merged(lo, [reader.read(lo, after) for reader in self._readers]))
@@ -72,7 +81,9 @@ class PartitionLogMerge:
 
     @property
     def unswept(self) -> bool:
-        """Tell whether it is time to make solutions durable, so that tasks may drop snapshots, and the merged parts of their logs can go."""
+        """Tell whether it is time to make solutions durable, so that tasks may drop snapshots, and the merged parts
+        of their logs can go.
+        """
         return time.monotonic() - self._swept_at >= _SWEEP_S
 
     def sweep(self, committed: int) -> None:

@@ -1,6 +1,7 @@
 """This module runs all partitions of a data directory in one process: an engine each, on threads of their own.
 
-That pays since the kernel holds no lock of the interpreter's. Another thread puts the solutions in order, also ahead of the reader who takes them.
+That pays since the kernel holds no lock of the interpreter's. Another thread puts the solutions in order, also ahead
+of the reader who takes them.
 """
 
 from collections.abc import Generator, Iterable, Sequence
@@ -58,10 +59,11 @@ class Partitions:
         self._merging = Prefetch(Merging(self._courses, Merger(ended)), PIECES)
 
     def run(self, lo: int, hi: int, max_rows: int = MAX_ROWS) -> Generator[Advance, None, None]:
-        """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all partitions cut it alike.
+        """Yield what each piece of [lo, hi) brings, in order. The log alone says where it is cut, so all partitions
+        cut it alike.
 
-        The engines are ahead of what is taken, within the range. A caller that stops early leaves them there. No engine can go back, so the next run
-        then begins with snapshots.
+        The engines are ahead of what is taken, within the range. A caller that stops early leaves them there. No
+        engine can go back, so the next run then begins with snapshots.
         """
         courses, position = (*self._courses, self._merging), lo
         for course in courses:

@@ -1,4 +1,6 @@
-"""This module runs an engine, or the merging of several engines, on a thread of its own, ahead of the reader who takes the pieces."""
+"""This module runs an engine, or the merging of several engines, on a thread of its own, ahead of the reader who
+takes the pieces.
+"""
 
 from collections import deque
 from collections.abc import Callable, Generator
@@ -66,7 +68,10 @@ class Prefetch:
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """End after the piece at work. The engine is ahead of what was taken by all pieces that wait, and these are lost."""
+        """End after the piece at work.
+
+        The engine is ahead of what was taken by all pieces that wait, and these are lost.
+        """
         self.halt()
         with self._changed:
             self._changed.wait_for(lambda: not self._ranges)

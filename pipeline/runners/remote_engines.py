@@ -23,7 +23,9 @@ from pipeline.status_files import NOTES, note_path, read_note
 _TOLD_S = 2.0
 """The store is told this often what engines keep."""
 _TURN_S = 0.0005
-"""After this time a thread of Python gives way to another: an engine's thread to that of the task, which Spark waits for."""
+"""After this time a thread of Python gives way to another: an engine's thread to that of the task, which Spark waits
+for.
+"""
 
 
 class Remote:

@@ -1,8 +1,10 @@
-"""This module settles how many partitions a data directory has. The first start settles it, until another number is asked for.
+"""This module settles how many partitions a data directory has. The first start settles it, until another number is
+asked for.
 
-Another number is a move of all queries at one entry: that up to which there are solutions (docs/decisions/0091-another-number-of-partitions.md). The
-engines of the earlier number come to this entry, and those of the new one begin with them. Only when all have a snapshot there is the number recorded.
-So a start that is killed before leaves the earlier number, with its snapshots, and one that is killed after leaves the new one.
+Another number is a move of all queries at one entry: that up to which there are solutions
+(docs/decisions/0091-another-number-of-partitions.md). The engines of the earlier number come to this entry, and those
+of the new one begin with them. Only when all have a snapshot there is the number recorded. So a start that is killed
+before leaves the earlier number, with its snapshots, and one that is killed after leaves the new one.
 """
 
 import json
@@ -24,10 +26,12 @@ _log = logging.getLogger(__name__)
 
 
 def settle(data_dir: Path | str, wanted: int | None, secure: Callable[[], int], *, away: bool = False) -> int:
-    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the directory calls this.
+    """Settle and record the number that was asked for, else the earlier one, else one. Only the process that runs the
+    directory calls this.
 
-    `secure` makes solutions durable, and returns the position that they reach. With `away` the snapshots are elsewhere: then another number begins with
-    the log. Raises: PartitionsFixed, OnePartitionOnly; nothing has changed then.
+    `secure` makes solutions durable, and returns the position that they reach. With `away` the snapshots are
+    elsewhere: then another number begins with the log. Raises: PartitionsFixed, OnePartitionOnly; nothing has changed
+    then.
     """
     data, known = Path(data_dir), recorded(data_dir) or 1
     number = wanted or known

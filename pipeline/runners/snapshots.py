@@ -29,7 +29,8 @@ _MARKED = struct.Struct("<8sI")
 class Snapshots:
     """Keeps a partition's snapshots in a directory. Each is whole or ignored: it begins with its checksum.
 
-    Large parts are pieces in files of their own, named by the digest of their content. A snapshot writes only the pieces that earlier ones have not.
+    Large parts are pieces in files of their own, named by the digest of their content. A snapshot writes only the
+    pieces that earlier ones have not.
     """
 
     def __init__(self, directory: Path, partition: str, share: PartitionShare = ONE) -> None:
@@ -41,7 +42,10 @@ class Snapshots:
         return sorted(int(found[2]) for name in names if (found := SNAPSHOT_NAME.fullmatch(name)) is not None and found[1] == self.partition)
 
     def newest(self, at_most: int, is_ours: Callable[[int, int], bool] = lambda _position, _mark: True) -> Engine | None:
-        """Return the engine of the newest snapshot that can be used. `is_ours` is told its position and its log's mark there."""
+        """Return the engine of the newest snapshot that can be used.
+
+        `is_ours` is told its position and its log's mark there.
+        """
         for position in reversed([position for position in self.positions() if position <= at_most]):
             mark, data = self._read_snapshot(position)
             with suppress(EngineError):  # another version wrote it
@@ -50,7 +54,10 @@ class Snapshots:
         return None
 
     def write(self, engine: Engine, mark: int = 0) -> None:
-        """Write a snapshot after the pieces that it needs. `mark` is that of the log's frame with the entry before the position."""
+        """Write a snapshot after the pieces that it needs.
+
+        `mark` is that of the log's frame with the entry before the position.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         with self._lock:
             data = engine.snapshot(self._write_piece)
@@ -64,7 +71,9 @@ class Snapshots:
         _replace(self._sets, [json.dumps(sets.to_json()).encode()])
 
     def read_sets(self) -> Sets | None:
-        """Return the sets with which an engine begins that no snapshot is left of; None for those that the log itself gives."""
+        """Return the sets with which an engine begins that no snapshot is left of; None for those that the log itself
+        gives.
+        """
         with suppress(FileNotFoundError):
             return Sets.restored(self._share.partitions, json.loads(self._sets.read_bytes()))
         return None
@@ -99,7 +108,10 @@ class Snapshots:
             pieces[name].unlink(missing_ok=True)
 
     def _read_snapshot(self, position: int) -> tuple[int, bytes]:
-        """Return a snapshot's mark and the engine's bytes, which are empty where the snapshot is not whole. Those of version 0.1.0 have no mark."""
+        """Return a snapshot's mark and the engine's bytes, which are empty where the snapshot is not whole.
+
+        Those of version 0.1.0 have no mark.
+        """
         with suppress(OSError):
             data = self._path(position).read_bytes()
             if zlib.crc32(data[4:]).to_bytes(4, "little") == data[:4]:

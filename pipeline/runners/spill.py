@@ -17,7 +17,10 @@ from pipeline.object_store.backends import ObjectStore, connect_store
 SPILL = "spill"
 """The objects lie in this folder of a store."""
 SPILL_BYTES = 1_000_000
-"""A result may hold this many bytes of a piece's solutions. The queries decide how many there are, so the JVM must not have to hold them."""
+"""A result may hold this many bytes of a piece's solutions.
+
+The queries decide how many there are, so the JVM must not have to hold them.
+"""
 _NAME = re.compile(r"\d+-(\d+)-[0-9a-f]+\.arrow")
 
 
@@ -42,7 +45,10 @@ class Spill:
         return pa.ipc.open_stream(found).read_next_batch()
 
     def sweep(self, position: int | None = None) -> None:
-        """Remove the objects, or those of entries before `position`: they were taken, or nobody will take them. Raises: StoreFailed."""
+        """Remove the objects, or those of entries before `position`: they were taken, or nobody will take them.
+
+        Raises: StoreFailed.
+        """
         store = _connected(self.store)
         for name in store.names(SPILL):
             found = _NAME.match(name)

@@ -1,4 +1,6 @@
-"""This module evaluates slices: engines that begin with the streams' times and the background, and first read what the queries reach back to."""
+"""This module evaluates slices: engines that begin with the streams' times and the background, and first read what
+the queries reach back to.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -39,7 +41,8 @@ class SliceWork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlicePiece:
-    """Holds what the entries [lo, hi) brought in each engine, and the instants before which registrations bring no more, by offset.
+    """Holds what the entries [lo, hi) brought in each engine, and the instants before which registrations bring no
+    more, by offset.
 
     `rows` counts all rows of the entries.
     """
@@ -57,10 +60,15 @@ class SlicePiece:
 
 # ---------------------------------------------------------------- what is sliced
 class SlicedLog:
-    """Knows the log of a data directory up to a position, as far as queries need it that run in one engine or in several."""
+    """Knows the log of a data directory up to a position, as far as queries need it that run in one engine or in
+    several.
+    """
 
     def __init__(self, data: Path, engines: Sequence[Sequence[Register]], until: int, known: Engine | None = None) -> None:
-        """Read the outline of the log. `known` is an engine without queries, with which it begins. Raises: Gone, Corrupt, QueryError."""
+        """Read the outline of the log.
+
+        `known` is an engine without queries, with which it begins. Raises: Gone, Corrupt, QueryError.
+        """
         self._data, self._engines = data, tuple(map(tuple, engines))
         self._known = known or Engine()
         self._texts = {entry.offset: parse(entry.text).query for entries in engines for entry in entries}
@@ -104,7 +112,8 @@ class SlicedLog:
 
 # ---------------------------------------------------------------- the evaluation
 def run_slice(work: SliceWork) -> Iterator[SlicePiece | None]:
-    """Evaluate a slice, and yield what each block of the entries that count brings, in order; None for a block before them.
+    """Evaluate a slice, and yield what each block of the entries that count brings, in order; None for a block before
+    them.
 
     A query that fails before them is told as failing at the first of them. Raises: Gone, Corrupt.
     """

@@ -1,6 +1,8 @@
-"""This module finds how late a query may begin to read a log, so that from the log's end on it finds what it would find had it read all.
+"""This module finds how late a query may begin to read a log. From the log's end on, it must find what it would find
+after reading all.
 
-That is as far back as the query reaches. Only the end of the log is read, and more of it as long as that does not suffice.
+That is as far back as the query reaches. Only the end of the log is read, and more of it as long as that does not
+suffice.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,13 +23,15 @@ from pipeline.slices.outline import LogOutline
 from pipeline.slices.plan import SlicedQuery, SlicePlanner
 
 FIRST_ENTRIES, MOST_ENTRIES = 1 << 10, 1 << 16
-"""So many entries at the log's end are looked at first, and four times as many each time that they do not suffice, but no more than these: a look at an
-entry takes longer than an event does in an engine."""
+"""So many entries at the log's end are read first. Each time that they do not suffice, four times as many are read,
+but no more than these: a look at an entry takes longer than an event does in an engine."""
 
 
 @dataclass(frozen=True, slots=True)
 class LateBeginning:
-    """Says from which entry on a query reads; `marks` has each stream's watermark and latest end before it, and whether it was fed."""
+    """Says from which entry on a query reads; `marks` has each stream's watermark and latest end before it, and
+    whether it was fed.
+    """
 
     begins: int
     marks: tuple[tuple[str, Micros, Micros, bool], ...]
@@ -36,10 +40,11 @@ class LateBeginning:
 def find_late_beginning(
     data: Path, queries: Sequence[Register], known: FactIndex, fed: Collection[str], span: tuple[int, int]
 ) -> LateBeginning | None:  # fmt: skip
-    """Return how late the last of some queries, of which the others are rules, may begin to read the entries [first, until) of `span`.
+    """Return how late the last of some queries, of which the others are rules, may begin to read the entries [first,
+    until) of `span`.
 
-    `known` is the background at the end, and `fed` are the streams that have a time there. None stands for no better place than the log's first entry, or none near the end.
-    Raises: Gone, Corrupt, QueryError.
+    `known` is the background at the end, and `fed` are the streams that have a time there. None stands for no better
+    place than the log's first entry, or none near the end. Raises: Gone, Corrupt, QueryError.
     """
     first, until = span
     begin, count = oldest(data / "log"), FIRST_ENTRIES

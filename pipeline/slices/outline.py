@@ -1,6 +1,8 @@
-"""This module reads the outline of a log: how far its entries bring the streams' times, and where the background changes. No rows are decoded.
+"""This module reads the outline of a log: how far its entries bring the streams' times, and where the background
+changes. No rows are decoded.
 
-The outline has the times at some thousands of places. What lies between two of them is read again where it is asked for.
+The outline has the times at some thousands of places. What lies between two of them is read again where it is asked
+for.
 """
 
 from collections import deque
@@ -49,7 +51,10 @@ class LogOutline:
     def __init__(
         self, data: Path, span: tuple[int, int], streams: Collection[str], begun: dict[str, StreamTime], static_rules: Iterable[int]
     ) -> None:
-        """Read the outline; `begun` has the streams' times before the first entry, and `static_rules` stand there. Raises: Gone, Corrupt."""
+        """Read the outline; `begun` has the streams' times before the first entry, and `static_rules` stand there.
+
+        Raises: Gone, Corrupt.
+        """
         self._data, self._streams = data, frozenset(streams)
         self._static_rules = set(static_rules)
         self.changes: list[int] = []
@@ -59,7 +64,9 @@ class LogOutline:
         self.reads_rows = False
         """Entries of version 0.1.0 do not say how far their stream had come: their rows do, for themselves."""
         self.breaks: list[int] = []
-        """What comes after such an entry cannot be found without what was before it: it changes the background, or drops a stream."""
+        """What comes after such an entry cannot be found without what was before it: it changes the background, or
+        drops a stream.
+        """
         after = {name: StreamCourse(replace(time)) for name, time in begun.items()}
         self._places = [_Place(span[0], after)]
         every = 1
@@ -146,7 +153,9 @@ class LogOutline:
         return None
 
     def find_earlier(self, before: Micros, streams: Collection[str], position: int) -> int | None:
-        """Return a position, the last one that is known, from which on an event of one of these streams comes before `position` and ends before an instant."""
+        """Return the last known position from which on an event of one of these streams comes before `position` and
+        ends before an instant.
+        """
         for begin, end in zip(reversed(self._places[:-1]), reversed(self._places[1:]), strict=True):
             if end.offset <= position:
                 for name in streams:

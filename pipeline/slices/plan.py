@@ -1,6 +1,8 @@
-"""This module cuts a part of the log into slices that can be evaluated by themselves, each with what came before it as far as the queries reach.
+"""This module cuts a part of the log into slices that can be evaluated by themselves. Each has the entries before it
+as far as the queries reach.
 
-A slice gives the solutions of the entries [keep, until), and reads the entries from `first` on (docs/decisions/0083-slices.md).
+A slice gives the solutions of the entries [keep, until), and reads the entries from `first` on
+(docs/decisions/0083-slices.md).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -29,7 +31,9 @@ class StreamMark:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Says which entries are read, [first, until), and from which on solutions count; `marks` are the streams' times before the first."""
+    """Says which entries are read, [first, until), and from which on solutions count; `marks` are the streams' times
+    before the first.
+    """
 
     first: int
     keep: int
@@ -39,7 +43,9 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class SlicedQuery:
-    """Holds what the cuts must heed of a query: the streams that it reads, those that it rests on through rules too, and its reach."""
+    """Holds what the cuts must heed of a query: the streams that it reads, those that it rests on through rules too,
+    and its reach.
+    """
 
     reads: frozenset[str]
     rests_on: frozenset[str]
@@ -48,7 +54,9 @@ class SlicedQuery:
 
 @dataclass(frozen=True, slots=True)
 class SlicePlanner:
-    """Cuts the entries [first, until) of a log, whose outline is known, for queries that run together; `written` are the streams of their rules."""
+    """Cuts the entries [first, until) of a log, whose outline is known, for queries that run together; `written` are
+    the streams of their rules.
+    """
 
     outline: LogOutline
     queries: Sequence[SlicedQuery]
@@ -92,10 +100,11 @@ class SlicePlanner:
                 yield max(begin, self.first), keep
 
     def find_settled_begin(self, position: int) -> int | None:
-        """Return where to begin to read for queries that stand at a position as if they had read all; None where that is not known.
+        """Return where to begin to read for queries that stand at a position as if they had read all; None where that
+        is not known.
 
-        What they find at each instant then is as in a slice. One event more, which they look back to no longer, tells changes of the background that
-        come later that there were earlier events.
+        What they find at each instant then is as in a slice. One event more, which they look back to no longer, tells
+        changes of the background that come later that there were earlier events.
         """
         return self._find_begin(position, settled=True)
 
@@ -118,7 +127,9 @@ class SlicePlanner:
         return min(begins)
 
     def _find_time(self, position: int, streams: frozenset[str]) -> Micros | None:
-        """Return an instant before which nothing can come any more at a position; None where a stream has not been fed, or all have ended."""
+        """Return an instant before which nothing can come any more at a position; None where a stream has not been
+        fed, or all have ended.
+        """
         courses = self.outline.courses_at(position)
         least = END_OF_TIME
         for name in streams:

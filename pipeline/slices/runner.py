@@ -1,4 +1,6 @@
-"""This module is the runner for a log that is whole: it evaluates the log in slices, and writes the same solutions with the same ids as any other."""
+"""This module is the runner for a log that is whole: it evaluates the log in slices, and writes the same solutions
+with the same ids as any other.
+"""
 
 import logging
 from collections.abc import Callable, Generator
@@ -24,8 +26,8 @@ _log = logging.getLogger(__name__)
 def plan_log(data: Path, workers: int, slices: int | None = None) -> tuple[list[SliceWork], dict[str, str]]:
     """Cut a whole log, whose queries are registered before its first event, for some workers, or into this many slices.
 
-    Return the work, and why there can be one slice alone: by name, what has no bound on its reach. There is no work where the events are too few for
-    two slices. Raises: Gone, Corrupt.
+    Return the work, and why there can be one slice alone: by name, what has no bound on its reach. There is no work
+    where the events are too few for two slices. Raises: Gone, Corrupt.
     """
     with closing(LogReader(data)) as reader:
         head = reader.head()

@@ -1,4 +1,6 @@
-"""This module evaluates slices in threads, whose kernels run beside each other, and gives what they find in the order of the log."""
+"""This module evaluates slices in threads, whose kernels run beside each other, and gives what they find in the order
+of the log.
+"""
 
 import os
 from collections import deque

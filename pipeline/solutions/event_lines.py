@@ -1,4 +1,6 @@
-"""This module writes the events that an ETALIS program reports: a line of JSON each, with the arguments as values (docs/etalis.md)."""
+"""This module writes the events that an ETALIS program reports: a line of JSON each, with the arguments as values
+(docs/etalis.md).
+"""
 
 import json
 from functools import lru_cache
@@ -21,7 +23,9 @@ _PLAIN = Program("")
 
 
 def write_event(row: pa.RecordBatch, *, listed: bool) -> bytes:
-    """Return the line, with its newline, of one solution as stored; `listed`: the second value, if it is there, is the list of all arguments."""
+    """Return the line, with its newline, of one solution as stored; `listed`: the second value, if it is there, is
+    the list of all arguments.
+    """
     start, end = (row.column(name).view(pa.int64())[0].as_py() for name in ("start", "end"))
     name, *arguments = row.column("values")[0].as_py()
     head = {"query": row.column("query")[0].as_py(), "id": solution_id(end, row.column("ordinal")[0].as_py())}

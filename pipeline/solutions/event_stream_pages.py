@@ -1,4 +1,5 @@
-"""This module writes solutions as the pages of a Linked Data Event Stream, of which each solution is a member: a named graph with its time.
+"""This module writes solutions as the pages of a Linked Data Event Stream, of which each solution is a member: a
+named graph with its time.
 
 ```
 root ──relation──> page 0 ──relation──> page 1 ──relation──> page 2, the last one
@@ -62,7 +63,10 @@ def write_root(addresses: EventStreamAddresses, first: int, media_type: str) -> 
 
 
 def write_event_page(addresses: EventStreamAddresses, page: int, solutions: Sequence[StoredSolution], media_type: str) -> bytes:
-    """Write a page. If it is full, it is immutable and leads to the next one. A description without triples is no member."""
+    """Write a page.
+
+    If it is full, it is immutable and leads to the next one. A description without triples is no member.
+    """
     stream, node = addresses.stream, addresses.page(page)
     found = [ox.Quad(stream, _TYPE, _EVENT_STREAM), ox.Quad(stream, _VIEW, node), ox.Quad(stream, _TIMESTAMP_PATH, _GENERATED)]
     if len(solutions) == PAGE:
@@ -81,7 +85,10 @@ def write_event_page(addresses: EventStreamAddresses, page: int, solutions: Sequ
 
 
 def _describe_member(stream: ox.NamedNode, solution: StoredSolution) -> Iterator[ox.Quad]:
-    """Yield a member: its triples in the graph that it names, and its time. One that is no instant also has its start and end."""
+    """Yield a member: its triples in the graph that it names, and its time.
+
+    One that is no instant also has its start and end.
+    """
     triples = triples_of(solution)
     if not triples:
         return

@@ -41,7 +41,10 @@ def _boolean(solution: StoredSolution) -> str:
 
 
 def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
-    """Write application/sparql-results+json. `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order."""
+    """Write application/sparql-results+json.
+
+    `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order.
+    """
     head = ",".join(json.dumps(name, ensure_ascii=False) for name in variables)
     # before "results", since there are parsers that take nothing after the bindings
     beside, found = heads(solutions), bindings(solutions, variables)
@@ -49,7 +52,10 @@ def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
 
 
 def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
-    """Write an ASK's answer like `sparql_json`. Without a solution, while the answer is not known, there is no `boolean`."""
+    """Write an ASK's answer like `sparql_json`.
+
+    Without a solution, while the answer is not known, there is no `boolean`.
+    """
     verdict = f',"boolean":{_boolean(listed(solutions.slice(0, 1))[0])}' if solutions.num_rows else ""
     return f'{{"head":{{}},"epsparql":[{heads(solutions)}]{verdict}}}'
 
@@ -118,10 +124,11 @@ _QUADS = {"n-quads": ox.RdfFormat.N_QUADS, "trig": ox.RdfFormat.TRIG, "ld+json":
 
 
 def quads(solutions: Iterable[StoredSolution], fmt: str) -> str:
-    """Write n-quads, trig or ld+json (`fmt`): per solution one graph `urn:epsparql:<query>:<id>`, which the default graph times.
+    """Write n-quads, trig or ld+json (`fmt`): per solution one graph `urn:epsparql:<query>:<id>`, which the default
+    graph times.
 
-    An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed back as events. A
-    description without triples has no graph.
+    An instant is given as prov:generatedAtTime, an interval as startsAtTime and endsAtTime, so the text can be fed
+    back as events. A description without triples has no graph.
     """
     found: list[ox.Quad] = []
     for solution in (solution for solution in solutions if _statements(solution)):
@@ -176,6 +183,7 @@ def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
 
 
 __all__ = [
-    "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Changes", "Form", "Triples", "Verdict", "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
+    "CSV", "LD_JSON", "NDJSON", "N_QUADS", "SPARQL_JSON", "TRIG", "TRUE", "TURTLE", "Bindings", "Changes", "Form", "Triples", "Verdict",
+    "csv", "csv_constructed", "csv_verdict", "n_triples", "ndjson", "quads", "sparql_json", "sparql_json_verdict",
     "triples_of", "turtle", "version_of_page", "write_page",
 ]  # fmt: skip

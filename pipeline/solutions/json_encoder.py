@@ -1,4 +1,6 @@
-"""This module writes batches of solutions as JSON text, by compiled writers (engine/native/source/formats/json_writer.c)."""
+"""This module writes batches of solutions as JSON text, by compiled writers
+(engine/native/source/formats/json_writer.c).
+"""
 
 import json
 from collections.abc import Mapping
@@ -54,7 +56,9 @@ class Lines:
 
 
 def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form], envelope: Envelope = Envelope.LINE) -> Lines:
-    """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's solutions."""
+    """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's
+    solutions.
+    """
     named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
     if not named or named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
         return _written(envelope, _parts(solutions, forms))
@@ -101,7 +105,9 @@ def heads(solutions: pa.RecordBatch) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Parts:
-    """Holds what is written, as `put_solutions` takes it, the number of rows, and bytes enough for nearly all batches like it."""
+    """Holds what is written, as `put_solutions` takes it, the number of rows, and bytes enough for nearly all batches
+    like it.
+    """
 
     page: tuple[Any, ...]
     rows: int
@@ -130,7 +136,9 @@ def _parts(solutions: pa.RecordBatch, forms: Mapping[str, Form]) -> _Parts:
 
 
 def _values(lists: pa.ListArray) -> tuple[Any, ...]:
-    """Return offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's place; and the texts."""
+    """Return offsets of the lists, offsets of their texts, their validity bits (none: all valid) and the first one's
+    place; and the texts.
+    """
     texts = lists.values
     valid, offsets, data = texts.buffers()
     begins = _of_buffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
@@ -144,7 +152,8 @@ def _of_buffer(buffer: pa.Buffer | None, kind: type[np.generic]) -> NDArray[Any]
 
 @lru_cache(maxsize=64)
 def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) -> tuple[bytes, Ints, Ints]:
-    """Return the first fragment of each query's lines, and its variables; where they begin and end; and a table with a row a query.
+    """Return the first fragment of each query's lines, and its variables; where they begin and end; and a table with
+    a row a query.
 
     A row has the query's form, its first fragment and the one after its last.
     """

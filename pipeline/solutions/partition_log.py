@@ -1,6 +1,8 @@
-"""This module keeps what one partition found, until the driver has merged it with the others' (docs/decisions/0061-a-task-for-each-partition.md).
+"""This module keeps what one partition found, until the driver has merged it with the others'
+(docs/decisions/0061-a-task-for-each-partition.md).
 
-Each partition has a directory of frames, which its task writes and the driver reads. It lives as long as the driver, from whose position it begins.
+Each partition has a directory of frames, which its task writes and the driver reads. It lives as long as the driver,
+from whose position it begins.
 """
 
 from collections.abc import Sequence
@@ -44,7 +46,10 @@ class PartitionLogs:
 
 
 class PartitionWriter:
-    """Writes the log of one partition, as its only writer. The interface is `SolutionWriter`'s. Raises: Locked, Corrupt."""
+    """Writes the log of one partition, as its only writer.
+
+    The interface is `SolutionWriter`'s. Raises: Locked, Corrupt.
+    """
 
     def __init__(self, logs: PartitionLogs, partition: int) -> None:
         self._logs, self._frames = logs, FrameWriter(logs.path_of(partition), durable=False, segment_bytes=SEGMENT_BYTES)
@@ -67,7 +72,10 @@ class PartitionWriter:
         self._frames.publish()
 
     def sync(self) -> int:
-        """Return the position up to which the driver has made solutions durable. This log itself is made anew after a crash of the machine."""
+        """Return the position up to which the driver has made solutions durable.
+
+        This log itself is made anew after a crash of the machine.
+        """
         return self._logs.merged()
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""This module finds the events of ETALIS programs that other explanations rest on: those of a program's own stream, and those that it wrote."""
+"""This module finds the events of ETALIS programs that other explanations rest on: those of a program's own stream,
+and those that it wrote.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +23,10 @@ from pipeline.solutions.solution_log import StoredSolution
 
 
 def derive_own(program: a.Select, policy: str, seen: Sequence[Occurrence], known: FactIndex, until: Micros) -> list[Occurrence]:
-    """Return the triples on a program's own stream that end by an instant: its rules run again over what it saw. Raises: NotFoundAgain."""
+    """Return the triples on a program's own stream that end by an instant: its rules run again over what it saw.
+
+    Raises: NotFoundAgain.
+    """
     own = tuple(rule for rule in program.rules if rule.into == OWN)
     parts = tuple(Variable(name) for name in "spo")
     asked = replace(program, pattern=a.InWindow(OWN, a.Bgp((a.TriplePattern(*parts),))), projection=parts, rules=own, into=None)
@@ -57,7 +62,9 @@ def _read_triple(values: Sequence[str | None]) -> Triple:
 
 
 def list_written(program: a.Select, solution: StoredSolution) -> Iterator[Triple]:
-    """Yield the triples by which a program wrote an event that it reports; there are none if no rule derives such events."""
+    """Yield the triples by which a program wrote an event that it reports; there are none if no rule derives such
+    events.
+    """
     values = {v: parse_term(text) for v, text in zip(program.projection, solution.values, strict=True) if text is not None}
     name = values.pop(EVENT)
     assert isinstance(name, Iri)

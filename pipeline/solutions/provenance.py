@@ -51,7 +51,10 @@ class Justification:
 
 @dataclass(slots=True)
 class Justifier:
-    """Justifies solutions for one answer. `queries` are the registered ones: their rules derived the occurrences on the streams that they write."""
+    """Justifies solutions for one answer.
+
+    `queries` are the registered ones: their rules derived the occurrences on the streams that they write.
+    """
 
     data_dir: Path
     solutions: SolutionReader
@@ -67,7 +70,8 @@ class Justifier:
             return self._whole(registration, solution)
         except (TooMuch, RecursionError):
             raise TooMuchWork(
-                f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; limit the query with WITHIN or a WINDOW, or use a query that reads less"
+                f"more than {self.most_rows} rows of the log or {MOST_STEPS} steps would be needed; limit the query with WITHIN or a "
+                f"WINDOW, or use a query that reads less"
             ) from None
 
     def _whole(self, registration: Registration, solution: StoredSolution) -> Justification:

@@ -26,7 +26,8 @@ _longs: Callable[[], "array[int]"] = partial(array, "q")
 
 @dataclass(slots=True)
 class FrameIndex:
-    """Lists one registration's frames, in order: the last key in each, where the frame stands, and the solutions up to its end.
+    """Lists one registration's frames, in order: the last key in each, where the frame stands, and the solutions up
+    to its end.
 
     `gone` solutions, up to the key `before`, stood in frames that are no longer kept.
     """
@@ -48,7 +49,8 @@ class FrameIndex:
         return (self.ends[-1], self.ordinals[-1]) if self.ends else self.before
 
     def ahead_of(self, rank: int) -> tuple[Key | None, int]:
-        """Return the last key of the frame before the one that holds the solution of this rank (from 1), and the solutions up to that key.
+        """Return the last key of the frame before that of the solution of this rank (from 1). Also return the number
+        of solutions up to that key.
 
         Before the first frame that is kept, that is the last key of those that are gone.
         """
@@ -63,7 +65,9 @@ class FrameIndex:
         self.bytes.append(byte)
 
     def find_frames(self, keys: KeyRange, limit: int) -> list[tuple[int, int]]:
-        """Return segment and byte of the frames that hold the first `limit` solutions of a range, in the order of reading. Raises: Gone."""
+        """Return segment and byte of the frames that hold the first `limit` solutions of a range, in the order of
+        reading. Raises: Gone.
+        """
         self._check_kept(keys)
         begin = 0 if keys.after is None else self._find_beyond(keys.after)
         past = len(self.ends) if keys.before is None else bisect_left(range(len(self.ends)), keys.before, key=self._last_key)
@@ -128,12 +132,15 @@ class InUse:
 
 
 _Noted = list[tuple[int, msgspec.Raw]]
-"""This lists the frames of a segment: where each stands, and its `FrameSummary`, which takes a fifth of the memory as encoded bytes."""
+"""This lists the frames of a segment: where each stands, and its `FrameSummary`, which takes a fifth of the memory as
+encoded bytes.
+"""
 _KEPT = 64
 
 
 class RecentFrames:
-    """Holds what a writer in this process has published last, so that a reader beside it need not read it back from the files.
+    """Holds what a writer in this process has published last, so that a reader beside it need not read it back from
+    the files.
 
     One thread writes and others look. None of them waits, because each sees `head` only once all before it is here.
     """
@@ -152,7 +159,10 @@ class RecentFrames:
         self._frames, self._solutions, self.head = {}, {}, head
 
     def add(self, frame: Frame, summary: FrameSummary, solutions: pa.RecordBatch | None, head: Head) -> None:
-        """Take the frame that was published last. `solutions` (STORED) are None where it has none, or too many to be kept."""
+        """Take the frame that was published last.
+
+        `solutions` (STORED) are None where it has none, or too many to be kept.
+        """
         self._frames[frame.first] = frame, summary
         if solutions is not None:
             self._solutions[frame.segment, frame.byte] = solutions
@@ -176,7 +186,10 @@ def _drop_oldest(kept: dict[Any, Any], most: int) -> None:
 
 @dataclass(slots=True)
 class Index:
-    """Follows the frames of a directory. A segment that is full is noted in a file beside it, so that the next start need not read it."""
+    """Follows the frames of a directory.
+
+    A segment that is full is noted in a file beside it, so that the next start need not read it.
+    """
 
     places: dict[int, FrameIndex] = field(default_factory=dict)
     changes: list[StateChange] = field(default_factory=list)
@@ -252,7 +265,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Records the frames before `position`, which are no longer kept: per registration the number of solutions, and the last one's key."""
+    """Records the frames before `position`, which are no longer kept: per registration the number of solutions, and
+    the last one's key.
+    """
 
     position: int
     tallies: list[tuple[int, int, int, int]]
@@ -291,7 +306,10 @@ def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
 
 
 def _read_notes(directory: Path, segment: int) -> _Noted | None:
-    """Read the notes of a segment. Return None for notes of another segment, or of version 0.1.0: then the segment is read, once."""
+    """Read the notes of a segment.
+
+    Return None for notes of another segment, or of version 0.1.0: then the segment is read, once.
+    """
     with suppress(OSError, msgspec.MsgspecError):
         data = unseal(_notes(directory, segment).read_bytes())
         if data is not None:

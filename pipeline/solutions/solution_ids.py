@@ -28,7 +28,10 @@ def solution_id(end: Micros, ordinal: int) -> str:
 
 
 def key_of(identifier: str) -> Key:
-    """Return the key of an id; that of a notice is the key of the solution that it follows. Raises: ValueError for a text that is no id."""
+    """Return the key of an id; that of a notice is the key of the solution that it follows.
+
+    Raises: ValueError for a text that is no id.
+    """
     found = _ID.fullmatch(identifier)
     if found is None:
         raise ValueError(f"{identifier[:40]!r} is not a solution id such as {solution_id(0, 0)}")
@@ -36,7 +39,9 @@ def key_of(identifier: str) -> Key:
 
 
 def notice_id(last: str, number: int) -> str:
-    """Return the id of the notice that version `number` begins, which stands between the solution `last` and all later ones."""
+    """Return the id of the notice that version `number` begins, which stands between the solution `last` and all
+    later ones.
+    """
     return f"{last}.{number:08}"
 
 
@@ -125,7 +130,9 @@ def _assign_each(registered: Sequence[int], ends: Sequence[Micros], last: Mappin
 
 
 def encode_solutions(solutions: pa.RecordBatch, ordinals: npt.NDArray[np.int64], summary: FrameSummary) -> tuple[Sequence[Part], pa.RecordBatch]:
-    """Return the parts of a payload, of which those that are columns are not copied, and the solutions as `decode_solutions` reads them from it."""
+    """Return the parts of a payload, of which those that are columns are not copied, and the solutions as
+    `decode_solutions` reads them from it.
+    """
     plain = (summary.runs, [astuple(change) for change in summary.changes])
     stored = solutions.append_column(_ORDINAL, pa.array(ordinals)).replace_schema_metadata({b"summary": msgspec.json.encode(plain)})
     return parts_of(stored), stored

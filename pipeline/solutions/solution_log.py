@@ -1,8 +1,9 @@
-"""This module keeps the solution log of a data directory, in its `solutions/`: frames of solutions, each of a range of input-log positions.
+"""This module keeps the solution log of a data directory, in its `solutions/`: frames of solutions, each of a range
+of input-log positions.
 
-Nothing is fsynced on the way but a full segment: solutions are a function of the input log, so what a crash of the machine takes from the end is
-computed again, with the same ids. A process that dies loses nothing it wrote. Data come before the head record that publishes them, so a torn tail
-is never seen, and the next writer cuts it off.
+Nothing is fsynced on the way but a full segment: solutions are a function of the input log. So what a crash takes
+from the end is computed again, with the same ids. A process that dies loses nothing it wrote. Data come before the
+head record that publishes them, so a torn tail is never seen, and the next writer cuts it off.
 """
 
 from bisect import bisect_left, bisect_right
@@ -59,7 +60,9 @@ class StoredSolution:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Counts the solutions that a registration has given so far; `last` is its last solution's id, and `gone` of them are no longer kept."""
+    """Counts the solutions that a registration has given so far; `last` is its last solution's id, and `gone` of them
+    are no longer kept.
+    """
 
     count: int = 0
     last: str | None = None
@@ -69,7 +72,8 @@ class Tally:
 class SolutionWriter:
     """Writes a data directory's solution log, as its only writer. One thread at a time. Raises: Locked, Corrupt.
 
-    A reader in the same process finds what was written last in `recent`, which is its own. `published` is the input log's, of its writer.
+    A reader in the same process finds what was written last in `recent`, which is its own. `published` is the input
+    log's, of its writer.
     """
 
     def __init__(
@@ -129,7 +133,8 @@ class SolutionWriter:
 
 
 def check_solutions(data_dir: Path | str) -> None:
-    """See that the solutions are whole and of the log beside them: each frame's flags are the mark of the log's frame up to which it goes.
+    """See that the solutions are whole and of the log beside them: each frame's flags are the mark of the log's frame
+    up to which it goes.
 
     Raises: Corrupt, NotOfOneLog.
     """
@@ -154,7 +159,10 @@ def check_solutions(data_dir: Path | str) -> None:
 
 
 def _read_last_mark(directory: Path) -> int:
-    """Return the mark of the last frame, wherever it is: the last segment may have been cut to nothing. 0 where there is none. Raises: Corrupt."""
+    """Return the mark of the last frame, wherever it is: the last segment may have been cut to nothing.
+
+    0 where there is none. Raises: Corrupt.
+    """
     with closing(FrameReader(directory)) as reader:
         for first in reversed(segments(directory)):
             frames = [frame for frame in reader.frames_of(first, 0, segment_path(directory, first).stat().st_size) if not frame.flags & LINK]
@@ -210,7 +218,8 @@ class SolutionReader:
             return {each: places[each].count if each in places else 0 for each in registered}
 
     def rank(self, registered: int, last: str | None) -> int:
-        """Return how many solutions a registration had given up to the one with the id `last`, that one included (None: those no longer kept).
+        """Return how many solutions a registration had given up to the one with the id `last`, that one included
+        (None: those no longer kept).
 
         Raises: ValueError for a text that is no id.
         """
@@ -221,7 +230,8 @@ class SolutionReader:
         return count - int(self._read_rows(beyond, registered, KeyRange(key), count).num_rows)
 
     def before_last(self, registered: int, count: int) -> tuple[str | None, int]:
-        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where there are no more than that.
+        """Return the id of the solution that the last `count` ones follow, and its rank from 1; None and 0 where
+        there are no more than that.
 
         Where that solution is no longer kept, it is the last one of those that are not.
         """
@@ -237,7 +247,10 @@ class SolutionReader:
         return listed(found.slice(found.num_rows - 1))[0].id, rank
 
     def read_rank(self, registered: int, rank: int, limit: int) -> pa.RecordBatch:
-        """Return up to `limit` solutions (STORED) after the first `rank` ones. Raises: Gone where some of them are no longer kept."""
+        """Return up to `limit` solutions (STORED) after the first `rank` ones.
+
+        Raises: Gone where some of them are no longer kept.
+        """
         with self._lock:
             places = self._places(registered)
             if rank < places.gone:
@@ -253,7 +266,9 @@ class SolutionReader:
         return self.read_range(registered, KeyRange(None if after is None else key_of(after)), limit)
 
     def read_range(self, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
-        """Return the first `limit` solutions (STORED) of a range, in its order: newest first reads the log from its end. Raises: Gone."""
+        """Return the first `limit` solutions (STORED) of a range, in its order: newest first reads the log from its
+        end. Raises: Gone.
+        """
         with self._lock:
             frames = self._places(registered).find_frames(keys, limit)
         return self._read_rows(frames, registered, keys, limit)
@@ -285,7 +300,9 @@ class SolutionReader:
         return found[1] if len(found) == 2 else pa.concat_batches(found)
 
     def emitted(self, position: int = 0) -> Iterator[pa.RecordBatch]:
-        """Yield all registrations' solutions (STORED) of entries at or after `position`, in order of emission, one batch per committed range."""
+        """Yield all registrations' solutions (STORED) of entries at or after `position`, in order of emission, one
+        batch per committed range.
+        """
         frames = FrameReader(self._directory)
         try:
             for frame in frames.frames(position):
@@ -308,7 +325,8 @@ class SolutionReader:
     def drop_segment(self, segment: int, in_use: InUse | None = None) -> None:
         """Note what must outlive the solutions in segments before this one, which are to be removed.
 
-        Whoever reads on from an earlier id is told that it is gone. Nothing is noted of registrations that are not in use, and have no solution left.
+        Whoever reads on from an earlier id is told that it is gone. Nothing is noted of registrations that are not in
+        use, and have no solution left.
         """
         with self._lock:
             self._index.read_on(self._frames, self.recent)
@@ -325,7 +343,9 @@ class SolutionReader:
         return self._index.places.get(registered) or FrameIndex()
 
     def _batch(self, segment: int, byte: int) -> pa.RecordBatch:
-        """Return the solutions of a frame as they are stored; the latest are kept, for many subscribers read the same ones."""
+        """Return the solutions of a frame as they are stored; the latest are kept, for many subscribers read the same
+        ones.
+        """
         with self._stored_lock:
             known = self._find_batch((segment, byte))
             if known is None:
@@ -341,7 +361,10 @@ class SolutionReader:
 
 
 def _select_rows(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
-    """Return the first `limit` solutions of a registration in a range. Within a registration they stand in order of their keys."""
+    """Return the first `limit` solutions of a registration in a range.
+
+    Within a registration they stand in order of their keys.
+    """
     rows = np.flatnonzero(int64s(batch.column("registered")) == registered)
     ends, ordinals = int64s(batch.column("end")), int64s(batch.column("ordinal"))
 

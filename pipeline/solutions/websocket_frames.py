@@ -1,4 +1,6 @@
-"""This module writes WebSocket frames as a server sends them: unmasked, so the same bytes serve every client (RFC 6455 section 5.2)."""
+"""This module writes WebSocket frames as a server sends them: unmasked, so the same bytes serve every client (RFC
+6455 section 5.2).
+"""
 
 _TEXT = 0x81  # one whole text message
 

@@ -22,8 +22,8 @@ PROGRESS_S = 1.0
 class Batch:
     """Describes the last batch on Spark.
 
-    `number` counts batches from the runner's start; `entries` and `rows` are what it took of the log, in `seconds`. `lag` entries were left for the
-    next batch.
+    `number` counts batches from the runner's start; `entries` and `rows` are what it took of the log, in `seconds`.
+    `lag` entries were left for the next batch.
     """
 
     number: int

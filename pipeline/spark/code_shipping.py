@@ -12,7 +12,9 @@ NAME = "epsparql_code"
 
 
 def settings(scratch: Path) -> dict[str, str]:
-    """Return Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the front of its Python's path."""
+    """Return Spark's settings that bring the archive, made in `scratch`, to each executor and its bootstrap to the
+    front of its Python's path.
+    """
     archive = scratch / f"{NAME}.zip"
     pack(archive)
     path = os.pathsep.join([NAME, str(Path(__file__).parents[2])])  # executors that see the driver's own files may use them

@@ -1,4 +1,7 @@
-"""This module is the command that runs the server's job on Spark, and the same job for callers with a session, which end it where the log ends."""
+"""This module is the command that runs the server's job on Spark.
+
+It also runs the job for callers with a session, who end it at the log's end.
+"""
 
 import argparse
 import os
@@ -50,7 +53,9 @@ def _run_one(spark: SparkSession, data: Path, partitions: int | None) -> None:
 
 
 def cache_jvm_classes() -> None:
-    """Keep the classes that the JVM loads in the cache, once per machine and user (about 20 s); later sessions start in half the time."""
+    """Keep the classes that the JVM loads in the cache, once per machine and user (about 20 s); later sessions start
+    in half the time.
+    """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, JVM_FLAGS)
     if archive.exists():

@@ -29,7 +29,8 @@ HEAP = "1g"
 JVM_FLAGS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xms32m"
 """The JVM only plans and passes blobs on: the quick compiler and the small collector start sooner and take less.
 
-A heap that begins small is collected sooner. By default it begins with a 64th of the machine's memory, and garbage fills a third of that.
+A heap that begins small is collected sooner. By default it begins with a 64th of the machine's memory, and garbage
+fills a third of that.
 """
 POOL = "ARROW_DEFAULT_MEMORY_POOL"
 SOCKETS = "epsparql-sockets-"  # how a directory of sockets is called
@@ -61,7 +62,9 @@ def java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def system_home(environment: Mapping[str, str], seen: list[str]) -> Path | None:
-    """Return the JAVA_HOME of the first `java` of JAVA_HOME and PATH that is new enough; `seen` gains the refused ones and why."""
+    """Return the JAVA_HOME of the first `java` of JAVA_HOME and PATH that is new enough; `seen` gains the refused
+    ones and why.
+    """
     for java in _candidates(environment):
         settings = _ask(java)
         if settings is None:
@@ -162,7 +165,10 @@ def _link(home: Path, targets: Iterable[Path]) -> None:
 
 
 def _cached(kind: str, identity: str, fill: Callable[[Path], None], environment: Mapping[str, str]) -> Path:
-    """Return a directory that is made once per user. It appears by one rename, so processes that make it at the same time cannot see half of it."""
+    """Return a directory that is made once per user.
+
+    It appears by one rename, so processes that make it at the same time cannot see half of it.
+    """
     home = cache_directory(environment) / f"{kind}-{_digest(identity)}"
     if home.exists():
         return home
@@ -199,7 +205,10 @@ def cache_directory(environment: Mapping[str, str] = os.environ) -> Path:
 def configuration(
     master: str, scratch: Path, sockets: Path, jvm: Sequence[str] = (), chosen: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """Return Spark's settings, measured on a batch of few events: see the comments. Settings that the operator has `chosen` go before them."""
+    """Return Spark's settings, measured on a batch of few events: see the comments.
+
+    Settings that the operator has `chosen` go before them.
+    """
     settings = {
         "spark.master": master,
         "spark.app.name": "epsparql",
@@ -219,7 +228,8 @@ def configuration(
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.pollingDelay": "1ms",
         # Offset and commit log: 72 -> 23 ms.
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager",
     }
     if master.startswith("local"):
         settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
@@ -236,7 +246,9 @@ _ADDED = {"spark.driver.extraJavaOptions": " ", "spark.archives": ",", "spark.ex
 
 
 def _pool() -> str:
-    """Return the pool of Arrow's memory: the one that Arrow prefers is slow where one thread takes what another gives back."""
+    """Return the pool of Arrow's memory: the one that Arrow prefers is slow where one thread takes what another gives
+    back.
+    """
     return os.environ.get(POOL, "system")
 
 

@@ -1,7 +1,9 @@
-"""This module is the server's job on Spark: tasks that stay, one for each partition, which follow the log (docs/decisions/0061-a-task-for-each-partition.md).
+"""This module is the server's job on Spark: tasks that stay, one for each partition, which follow the log
+(docs/decisions/0061-a-task-for-each-partition.md).
 
-A task runs the in-process runner's loop in another home. Spark finds a place for each task and tries it again when it dies. A single task writes the
-solution log itself, and the driver tells what it commits. Of several, each writes its partition's log, and the driver merges these.
+A task runs the in-process runner's loop in another home. Spark finds a place for each task and tries it again when it
+dies. A single task writes the solution log itself, and the driver tells what it commits. Of several, each writes its
+partition's log, and the driver merges these.
 """
 
 import threading
@@ -167,7 +169,10 @@ class ResidentJob:
             Claim(residence.claim, residence.run).withdraw()
 
     def _rerun_task(self, residence: Residence) -> None:
-        """Run a job of one task, again and again until the task is no longer wanted. Raises: what ended a task that got nowhere."""
+        """Run a job of one task, again and again until the task is no longer wanted.
+
+        Raises: what ended a task that got nowhere.
+        """
         partition = PartitionReader(residence.logs, residence.share.partition)
         reader = self._solutions if residence.share.whole else partition
         with closing(partition):
@@ -204,7 +209,10 @@ def count_slots(spark: SparkSession) -> int:
 
 
 def _check_slots(spark: SparkSession, number: int) -> None:
-    """Refuse more partitions than can run at once: those that ran would wait for the others for ever. Raises: SparkFailed."""
+    """Refuse more partitions than can run at once: those that ran would wait for the others for ever.
+
+    Raises: SparkFailed.
+    """
     if number == 1:
         return
     master = str(spark.sparkContext.master)

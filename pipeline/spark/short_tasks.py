@@ -1,6 +1,8 @@
-"""This module finds solutions by one short task of Spark's after the other, where the machines share a store alone (docs/decisions/0051-one-spark-mode.md).
+"""This module finds solutions by one short task of Spark's after the other, where the machines share a store alone
+(docs/decisions/0051-one-spark-mode.md).
 
-A task there cannot write the solution log, which is the driver's. So each task takes the next entries, and returns what they bring.
+A task there cannot write the solution log, which is the driver's. So each task takes the next entries, and returns
+what they bring.
 """
 
 import gc
@@ -31,7 +33,9 @@ TASK_ROWS = 250_000
 """This bounds a task's time and the memory of its result."""
 _WAKE_S = 0.2
 _WARM_S = 15.0
-"""After this time without entries a task takes none: Spark ends workers that were idle for a minute, and their engines with them."""
+"""After this time without entries a task takes none: Spark ends workers that were idle for a minute, and their
+engines with them.
+"""
 
 
 # ---------------------------------------------------------------- in the task
@@ -52,7 +56,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RangeSolutions:
-    """Holds what the entries [lo, hi) brought: the solutions as an Arrow stream, or the name of the object that holds them."""
+    """Holds what the entries [lo, hi) brought: the solutions as an Arrow stream, or the name of the object that holds
+    them.
+    """
 
     lo: int
     hi: int

@@ -1,4 +1,5 @@
-"""This module evaluates slices of a log as ordinary tasks of Spark's, each a job of its own, and gives what they find in the order of the log.
+"""This module evaluates slices of a log as ordinary Spark tasks, each a job of its own. It returns their solutions in
+the order of the log.
 
 Executors must see the log's directory.
 """
@@ -21,7 +22,9 @@ from pipeline.spark.spark_session import quietly, session
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """Holds a piece as a task sends it: the solutions of each engine as an Arrow stream, or the name of the object that holds them."""
+    """Holds a piece as a task sends it: the solutions of each engine as an Arrow stream, or the name of the object
+    that holds them.
+    """
 
     lo: int
     hi: int
@@ -46,7 +49,10 @@ def _send(piece: SlicePiece, solutions: pa.RecordBatch, spill: Spill) -> bytes |
 
 
 def run_on_spark(spark: SparkSession, works: Sequence[SliceWork], together: int) -> Generator[SlicePiece, None, None]:
-    """Yield the pieces of all slices in order, with this many of them at work together. Raises what ends a task, after Spark has tried it again."""
+    """Yield the pieces of all slices in order, with this many of them at work together.
+
+    Raises what ends a task, after Spark has tried it again.
+    """
     waiting: deque[Future[list[_Sent]]] = deque()
     pool = ThreadPoolExecutor(together, thread_name_prefix="slices")
     try:

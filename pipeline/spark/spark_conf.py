@@ -1,11 +1,16 @@
-"""This module reads Spark's settings as the operator chooses them. Nothing heavy is imported: the command line reads them first."""
+"""This module reads Spark's settings as the operator chooses them.
+
+Nothing heavy is imported: the command line reads them first.
+"""
 
 import re
 import shlex
 from collections.abc import Mapping
 
 SPARK_CONF = "EPSPARQL_SPARK_CONF"
-"""This variable brings Spark's settings to the process that has the session: flags are seen by all users, and some settings are secrets."""
+"""This variable brings Spark's settings to the process that has the session: flags are seen by all users, and some
+settings are secrets.
+"""
 _OWN = {
     "spark.master": "it is given by --master",
     "spark.submit.deployMode": "the driver runs beside the server",

@@ -28,10 +28,12 @@ def session(
     flags: str = JVM_FLAGS,
     chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[SparkSession]:
-    """Open a Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the file `log`, if any.
+    """Open a Spark session of our own with its JVM, gone without trace at the end. Spark's own output goes to the
+    file `log`, if any.
 
-    Settings that the operator has `chosen` go before ours, and these before SPARK_CONF_DIR's. `flags` are the JVM's; the usual ones fit jobs whose
-    rows do not pass through it. There is one session at a time in a process. The 4 in the master lets a failed task be retried. Raises: JavaMissing.
+    Settings that the operator has `chosen` go before ours, and these before SPARK_CONF_DIR's. `flags` are the JVM's;
+    the usual ones fit jobs whose rows do not pass through it. There is one session at a time in a process. The 4 in
+    the master lets a failed task be retried. Raises: JavaMissing.
     """
     java, home = java_home(), spark_home()
     archive = class_archive(java, home, flags)
@@ -69,13 +71,17 @@ def start_session(
 
 
 def quietly(step: Callable[[], object]) -> None:
-    """Take a step and ignore its failure: the JVM may be gone already, and py4j says so in many ways; there is nothing left to do then."""
+    """Take a step and ignore its failure: the JVM may be gone already, and py4j says so in many ways; there is
+    nothing left to do then.
+    """
     with contextlib.suppress(Exception):
         step()
 
 
 def _end(gateway: Any, patience_s: float) -> None:
-    """Close the JVM, which ends when its standard input does, and let pyspark forget it, so that a new session starts a new one."""
+    """Close the JVM, which ends when its standard input does, and let pyspark forget it, so that a new session starts
+    a new one.
+    """
     quietly(gateway.shutdown)
     gateway.proc.stdin.close()
     try:

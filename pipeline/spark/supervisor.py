@@ -1,4 +1,6 @@
-"""This module runs the Spark runner as a supervised child process: a dead JVM, driver or worker never reaches the server."""
+"""This module runs the Spark runner as a supervised child process: a dead JVM, driver or worker never reaches the
+server.
+"""
 
 import contextlib
 import json
@@ -29,8 +31,8 @@ LOG_LIMIT = 4_000_000
 class SparkOptions:
     """Says how a Spark job runs.
 
-    With a `store`, which keeps the data directory, tasks read that. `partitions`: None for as many as the data directory has, one if it is new.
-    `conf` has Spark's settings as KEY=VALUE.
+    With a `store`, which keeps the data directory, tasks read that. `partitions`: None for as many as the data
+    directory has, one if it is new. `conf` has Spark's settings as KEY=VALUE.
     """
 
     partitions: int | None = None
@@ -42,8 +44,8 @@ class SparkOptions:
 class SparkRunner:
     """Runs the queries of a data directory on Spark. The interface is `InProcessRunner`'s.
 
-    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is up, so that `ready` comes after
-    a first commit with everything warm.
+    `heartbeat` appends an entry to the log that means nothing (`LogWriter.heartbeat`). It is called when the child is
+    up, so that `ready` comes after a first commit with everything warm.
     """
 
     def __init__(
@@ -99,7 +101,10 @@ class SparkRunner:
         self._threads[0].start()
 
     def stop(self) -> None:
-        """End the child, in an orderly way if possible, and wait for it. The next start does what the child has not committed."""
+        """End the child, in an orderly way if possible, and wait for it.
+
+        The next start does what the child has not committed.
+        """
         self._stopping.set()
         with self._lock:
             child = self._child

@@ -1,7 +1,7 @@
 """This module decides which attempt at a resident task may work: the latest, for as long as its driver wants one.
 
-A small file lies on the storage that driver and tasks share. The lock of the solution log keeps two attempts from writing at a time. The claim makes
-the older one give way, so that the younger one gets that lock.
+A small file lies on the storage that driver and tasks share. The lock of the solution log keeps two attempts from
+writing at a time. The claim makes the older one give way, so that the younger one gets that lock.
 """
 
 import os
@@ -17,7 +17,10 @@ NOBODY = -1
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Names an attempt at a task. `run` is the driver's own name for itself; `attempt` grows with each task that Spark starts for it."""
+    """Names an attempt at a task.
+
+    `run` is the driver's own name for itself; `attempt` grows with each task that Spark starts for it.
+    """
 
     path: Path
     run: str

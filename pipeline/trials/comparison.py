@@ -1,4 +1,5 @@
-"""This module compares the solutions of two sides while they come, and keeps counts by time and the first solutions of each kind.
+"""This module compares the solutions of two sides while they come, and keeps counts by time and the first solutions
+of each kind.
 
 Two solutions are equal where interval and values are, and where their queries have the same form. Duplicates count.
 """
@@ -32,7 +33,9 @@ _FINEST: Micros = 1_000_000
 
 @dataclass(slots=True)
 class SolutionTimeline:
-    """Counts ends by kind in slots of `width` µs since the epoch; slots become wider when there are more than MOST_SLOTS."""
+    """Counts ends by kind in slots of `width` µs since the epoch; slots become wider when there are more than
+    MOST_SLOTS.
+    """
 
     width: Micros = _FINEST
     slots: dict[int, list[int]] = field(default_factory=dict)  # three counts, as KINDS has them

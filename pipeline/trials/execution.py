@@ -1,7 +1,8 @@
-"""This module runs a trial: engines that begin empty read the log's past in slices, with the background as the log changed it.
+"""This module runs a trial: engines that begin empty read the log's past in slices, with the background as the log
+changed it.
 
-An engine here heeds no entry about queries. Its own stand from the trial's beginning, as one that is registered now to read from there would
-(docs/decisions/0067-trials.md).
+An engine here heeds no entry about queries. Its own stand from the trial's beginning, as one that is registered now
+to read from there would (docs/decisions/0067-trials.md).
 """
 
 from collections.abc import Callable, Mapping
@@ -48,8 +49,9 @@ class Ended:
 class TrialStatus:
     """Reports how far a trial is, and what it has found so far.
 
-    `first` is the position at which its queries begin; `position` is how far it has read, and `rows` counts the rows since `first`. Counts are in
-    the order of KINDS, in all of them. `slots` are those of the timeline, by number, of `width` µs each.
+    `first` is the position at which its queries begin; `position` is how far it has read, and `rows` counts the rows
+    since `first`. Counts are in the order of KINDS, in all of them. `slots` are those of the timeline, by number, of
+    `width` µs each.
     """
 
     first: int
@@ -143,7 +145,10 @@ def _status(comparison: Comparison, sides: list[_Side], before: TrialStatus) -> 
 
 
 def _engine_at(data: Path, bounds: TrialRange) -> Engine:
-    """Return an engine without queries that knows background and watermarks, at or before the beginning. Raises: TrialRefused."""
+    """Return an engine without queries that knows background and watermarks, at or before the beginning.
+
+    Raises: TrialRefused.
+    """
     begin = oldest(data / "log")
     if not begin:
         return Engine()
@@ -162,7 +167,10 @@ def describe_earliest(begin: int, earliest: int | None) -> str:
 
 
 def _find_first(log: SlicedLog, plan: TrialPlan, begun: Engine) -> int:
-    """Return the position of the first entry that the queries read. Raises: TrialRefused where it may have been removed."""
+    """Return the position of the first entry that the queries read.
+
+    Raises: TrialRefused where it may have been removed.
+    """
     since = plan.range.since
     if since is None:
         return plan.range.first

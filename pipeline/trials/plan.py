@@ -36,8 +36,8 @@ class EnginePlan:
 class TrialRange:
     """Bounds the part of the log that is read: positions [`first`, `until`).
 
-    With `since`, reading begins at the first occurrence that ends then or later. With `before`, only solutions that end earlier count. Instants are
-    in µs.
+    With `since`, reading begins at the first occurrence that ends then or later. With `before`, only solutions that
+    end earlier count. Instants are in µs.
     """
 
     first: int
@@ -50,8 +50,8 @@ class TrialRange:
 class TrialPlan:
     """Holds all that the process of a trial is told.
 
-    `kept` is how many solutions each of the three lists keeps, `memory` the bytes that the process may add to what it begins with, and `threads` on how
-    many cores it works.
+    `kept` is how many solutions each of the three lists keeps. `memory` is the bytes that the process may add to its
+    first size, and `threads` the number of cores.
     """
 
     data: str
@@ -65,10 +65,11 @@ class TrialPlan:
 
 
 def plan_engines(new: Register, old: Registration | None, others: Sequence[Registration]) -> tuple[EnginePlan, ...]:
-    """Return the engines of a trial: one, or one for each side where a rule is new or old, since its readers are compared too.
+    """Return the engines of a trial: one, or one for each side where a rule is new or old, since its readers are
+    compared too.
 
-    `others` are the queries that stand beside it, without `old`. All engines run the rules on which the compared queries rest, and all queries have
-    the limits of the new one.
+    `others` are the queries that stand beside it, without `old`. All engines run the rules on which the compared
+    queries rest, and all queries have the limits of the new one.
     """
     shapes = [get_shape(text) for text in (new.text, *([] if old is None else [old.text]))]
     written = {shape.into for shape in shapes if shape.into is not None}
@@ -101,7 +102,8 @@ def streams_of(engines: Iterable[EnginePlan]) -> tuple[str, ...]:
 
 
 def find_earliest(data_dir: Path, oldest: int) -> int | None:
-    """Return the first position from which a trial can read: where background and watermarks are known. None where there is none yet.
+    """Return the first position from which a trial can read: where background and watermarks are known. None where
+    there is none yet.
 
     `oldest` is where the log begins. What was before it is known from a snapshot of the engine alone.
     """
@@ -111,5 +113,7 @@ def find_earliest(data_dir: Path, oldest: int) -> int | None:
 
 
 def snapshots_of(data_dir: Path) -> Snapshots:
-    """Return the snapshots of an engine that has no part of the events only; a log with several partitions loses nothing."""
+    """Return the snapshots of an engine that has no part of the events only; a log with several partitions loses
+    nothing.
+    """
     return Snapshots(data_dir / "snapshots", name_of(0, 1))

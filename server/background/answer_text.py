@@ -1,4 +1,6 @@
-"""This module writes the answers of one-shot queries in the media types of the SPARQL 1.1 Protocol, in pieces, up to a limit of bytes."""
+"""This module writes the answers of one-shot queries in the media types of the SPARQL 1.1 Protocol, in pieces, up to
+a limit of bytes.
+"""
 
 import csv
 import io
@@ -43,7 +45,10 @@ class NotWritable(Exception):
 
 
 class Text(NamedTuple):
-    """Holds an answer, and the version of RDF that it needs. A media type that has no triple terms gets no text for them."""
+    """Holds an answer, and the version of RDF that it needs.
+
+    A media type that has no triple terms gets no text for them.
+    """
 
     version: str
     text: bytes

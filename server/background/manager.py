@@ -1,4 +1,6 @@
-"""Manages the server's background: changes are checked before they are written, and what is served is read from the log."""
+"""Manages the server's background: changes are checked before they are written, and what is served is read from the
+log.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +52,8 @@ class BackgroundManager:
     def change_graph(self, change: Change, rules: Sequence[Registration]) -> None:
         """Write the change, unless it changes nothing.
 
-        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail or static rules may derive.
+        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail or
+        static rules may derive.
         """
         with self._turn:
             self._change_graph(change, rules)
@@ -67,7 +70,10 @@ class BackgroundManager:
         self._checked = None if checked is None else (self._state, checked)
 
     def check_rule(self, name: str, text: str, default_graph: str, rules: Sequence[Registration]) -> None:
-        """Check that a static rule can stand beside these rules over the background. Raises: Fault 409 or 422, like `change_graph`."""
+        """Check that a static rule can stand beside these rules over the background.
+
+        Raises: Fault 409 or 422, like `change_graph`.
+        """
         with self._turn:
             checked = self._check_background(None, {}, self.catalogue.entailment, [*rules, Registration(0, name, text, default_graph=default_graph)])
             self._checked = None if checked is None else (self._state, checked)
@@ -106,7 +112,9 @@ class BackgroundManager:
         return self._counts[graph]
 
     def find_mentioned(self, iris: Collection[str]) -> set[str]:
-        """Return those of the IRIs that a triple of the background has; the answers are cached until the background changes."""
+        """Return those of the IRIs that a triple of the background has; the answers are cached until the background
+        changes.
+        """
         state = self._state
         if self._mentioned[0] != state or len(self._mentioned[1]) >= _COUNTED:
             self._mentioned = state, {}
@@ -165,12 +173,16 @@ class BackgroundManager:
             if not known.is_derived:
                 expected = "fewer facts, or rules that derive less (see Static rules in docs/background.md for the limits)"
                 raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
-            expected = "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal things, or --entailment rdfs"
+            expected = (
+                "a background without a long chain of a transitive property (a path, :p+, needs none) or a large set of equal "
+                "things, or --entailment rdfs"
+            )
             raise Fault(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, limit.code, str(limit), expected=expected)) from None
         return known
 
     def _background_after(self, entry: Facts | None, lines: Lines, regime: str, static: Sequence[Registration]) -> "FactIndex":
-        """Return the background after the entry with these static rules, built on the one checked last if no graph has changed since.
+        """Return the background after the entry with these static rules, built on the one checked last if no graph
+        has changed since.
 
         Raises: NegativeRecursion.
         """

@@ -1,4 +1,7 @@
-"""Sends one-shot queries over the background to separate processes (`query_process.py`). A query that takes long delays no other, and it ends."""
+"""Sends one-shot queries over the background to separate processes (`query_process.py`).
+
+A query that takes long delays no other, and it ends.
+"""
 
 import asyncio
 import json
@@ -27,7 +30,10 @@ _GRACE_S = 5.0
 
 @dataclass(slots=True, eq=False)
 class _Host:
-    """Represents a process that holds the background as of one change. Its task `ready` is done when the process has loaded it."""
+    """Represents a process that holds the background as of one change.
+
+    Its task `ready` is done when the process has loaded it.
+    """
 
     key: object
     directory: Path
@@ -55,7 +61,10 @@ class _Host:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Holds an answer, and the version of RDF that it needs. A media type that has no triple terms gets no text for them."""
+    """Holds an answer, and the version of RDF that it needs.
+
+    A media type that has no triple terms gets no text for them.
+    """
 
     version: str
     text: bytes
@@ -75,7 +84,10 @@ def _list_static_rules(catalogue: Catalogue) -> list[Registration]:
 
 
 class QueryPool:
-    """Answers queries on the service's event loop. The first query after a change of the background starts a new process."""
+    """Answers queries on the service's event loop.
+
+    The first query after a change of the background starts a new process.
+    """
 
     def __init__(self, settings: Settings, log: LogWriter) -> None:
         self._settings, self._log = settings, log
@@ -87,7 +99,8 @@ class QueryPool:
     async def answer_query(self, question: Question) -> Answer:
         """Return the answer to a query.
 
-        Raises: Fault 400 for what the engine refuses, 406 for what the media type cannot hold, 422 for what takes too much, 429 where too many wait, 500.
+        Raises: Fault 400 for what the engine refuses, 406 for what the media type cannot hold, 422 for what takes too
+        much. Fault 429 if too many wait, and 500.
         """
         if self._waiting >= _WAITING:
             raise Fault(

@@ -1,7 +1,9 @@
-"""`python -m server.background.query_process` holds the background and answers one-shot SPARQL queries over it by the engine.
+"""`python -m server.background.query_process` holds the background and answers one-shot SPARQL queries over it by the
+engine.
 
-The process reads one line of JSON (Setting) on stdin and lives until stdin is closed. Each query gets a fork of its own, which shares the background
-with the parent. A fork can be ended, by time or by memory, whatever the engine is doing. Forking is safe because nothing else runs in this process.
+The process reads one line of JSON (Setting) on stdin and lives until stdin is closed. Each query gets a fork of its
+own, which shares the background with the parent. A fork can be ended, by time or by memory, whatever the engine is
+doing. Forking is safe because nothing else runs in this process.
 """
 
 import json
@@ -58,7 +60,9 @@ def main() -> None:
 
 
 class _Background(NamedTuple):
-    """Holds the background with what follows; `escapes` says that some terms are shown escaped, for no format can write them."""
+    """Holds the background with what follows; `escapes` says that some terms are shown escaped, for no format can
+    write them.
+    """
 
     known: FactIndex
     escapes: bool

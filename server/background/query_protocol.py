@@ -8,7 +8,8 @@ DONE, TOO_LARGE, NO_MEMORY, NOT_WRITABLE, FAULT, INTERNAL = "done", "too-large",
 
 
 class Setting(TypedDict):
-    """Configures the process: the log, its graphs (name, entries), their entailment, the socket's path, and the limits of a query.
+    """Configures the process: the log, its graphs (name, entries), their entailment, the socket's path, and the
+    limits of a query.
 
     `rules` are the static rules: registration, name, text and default graph.
     """
@@ -24,7 +25,9 @@ class Setting(TypedDict):
 
 
 class Question(TypedDict):
-    """Holds a query and the graphs of the dataset by name, None where the request chose none: then the query's own dataset holds, or all graphs."""
+    """Holds a query and the graphs of the dataset by name, None where the request chose none: then the query's own
+    dataset holds, or all graphs.
+    """
 
     query: str
     default: list[str] | None

@@ -24,7 +24,9 @@ def read_background(settings: Settings) -> dict[str, str]:
 
 
 def load_background(settings: Settings, graphs: dict[str, str], log: LogWriter) -> None:
-    """Write the regime and the `graphs` that `read_background` returned; since they are large, each is removed from there. Raises: SettingsError."""
+    """Write the regime and the `graphs` that `read_background` returned; since they are large, each is removed from
+    there. Raises: SettingsError.
+    """
     rules = _rules(settings, log)
     with closing(BackgroundManager(log)) as manager:
         try:

@@ -1,4 +1,7 @@
-"""The package holds the command line. Each command's work is in a file of its own, which is loaded when it is asked for."""
+"""The package holds the command line.
+
+Each command's work is in a file of its own, which is loaded when it is asked for.
+"""
 
 from server.cli.commands import main
 

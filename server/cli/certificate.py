@@ -23,7 +23,9 @@ class Certificate:
             )
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Let new connections of a context have the certificate that is in the files now, if they have changed and can be used."""
+        """Let new connections of a context have the certificate that is in the files now, if they have changed and
+        can be used.
+        """
         signature = self._signature_now()
         if signature != self._signature:
             fault = self._load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) or self._load(context)  # a pair that does not fit spoils no context

@@ -37,9 +37,11 @@ _COMPARED = 40
 _CHECKOUT = Path(__file__).parents[2]
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
 GARBAGE_LOOK = 50_000, 4, 1
-"""Python looks for garbage among new objects each time that there are so many. With its usual 700 that is a tenth of a start, whose objects stay.
+"""Python looks for garbage among new objects each time that there are so many. With its usual 700 that is a tenth of
+a start, whose objects stay.
 
-Each tenth look is among all objects, if a quarter of them are new. With its usual hundredth, a busy server kept 20 minutes of closed connections.
+Each tenth look is among all objects, if a quarter of them are new. With its usual hundredth, a busy server kept 20
+minutes of closed connections.
 """
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
@@ -148,7 +150,10 @@ def _build_parser(adders: Iterable[Callable[[Commands], None]]) -> tuple[argpars
 
 
 def _parse_command(adders: Iterable[Callable[[Commands], None]], argv: list[str] | None) -> argparse.Namespace:
-    """Parse arguments. An unknown command is refused with the nearest one, and what is too many with the usage of its own command."""
+    """Parse arguments.
+
+    An unknown command is refused with the nearest one, and what is too many with the usage of its own command.
+    """
     parser, commands = _build_parser(adders)
     first = next(iter(sys.argv[1:] if argv is None else argv), "-")
     if first not in commands.choices and not first.startswith("-"):
@@ -255,7 +260,8 @@ def _add_asked(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE",
-        help="This file holds an ETALIS program. The program's name is the file's name without its suffix. If the flag is repeated, the files form one program.",
+        help="This file holds an ETALIS program. The program's name is the file's name without its suffix. If the flag is repeated, the "
+        "files form one program.",
     )
     parser.add_argument(
         "--static",
@@ -343,7 +349,10 @@ def _replay(arguments: argparse.Namespace) -> int:
 
 
 def _read_asked(arguments: argparse.Namespace) -> "tuple[list[QueryFile], dict[str, str]]":
-    """Return the queries and the program of a replay, and the program's policy by its name. Raises: SourceFault, PolicyFault."""
+    """Return the queries and the program of a replay, and the program's policy by its name.
+
+    Raises: SourceFault, PolicyFault.
+    """
     from pipeline.replay.query_files import SourceFault, read_program, read_query
     from pipeline.replay.replay import policies_of
 
@@ -383,7 +392,8 @@ def _summarise(summary: "ReplaySummary", seconds: float) -> None:
 # ---------------------------------------------------------------- map
 def _add_map(commands: Commands) -> None:
     about = (
-        "Propose a mapping for a file of CSV, JSON or log lines. The mapping goes to stdout. The guesses, each with its alternative, and the triples of the "
+        "Propose a mapping for a file of CSV, JSON or log lines. The mapping goes to stdout. The guesses, each with its alternative, "
+        "and the triples of the "
         "first three rows go to stderr. If day and month can be either way round, the exit status is 2 and nothing is proposed."
     )
     parser = add_command(commands, "map", _map, about)
@@ -475,7 +485,8 @@ def _add_explain(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="[GRAPH=]FILE",
-        help="The query is planned with the background triples of this file. The plan shows which of them are copied and which are looked up. The flag may be repeated.",
+        help="The query is planned with the background triples of this file. The plan shows which of them are copied and which are "
+        "looked up. The flag may be repeated.",
     )
     add_entailment(parser)
 

@@ -1,4 +1,6 @@
-"""`epsparql demo` sends a year of weather through a server of its own, and shows what three continuous queries find in it."""
+"""`epsparql demo` sends a year of weather through a server of its own, and shows what three continuous queries find
+in it.
+"""
 
 import io
 import re
@@ -157,7 +159,9 @@ def _wait(child: Child, found: dict[str, Found], show: "_Lines") -> None:
 
 
 def _complete(client: Client, found: dict[str, Found]) -> bool:
-    """Return whether every query runs and delivered all solutions that the server counts for it; print those that did not."""
+    """Return whether every query runs and delivered all solutions that the server counts for it; print those that did
+    not.
+    """
     complete = True
     for name, each in found.items():
         state = client.query(name)

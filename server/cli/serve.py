@@ -48,7 +48,10 @@ from server.settings import Settings, SettingsError
 
 _log = logging.getLogger("epsparql.server")
 _CLOSE_S, _GRACE_S, _CANCEL_S = 1.0, 1.5, 2.0
-"""At a stop, clients have so long to answer the end of their connection (of TLS), and requests so long to be answered before they are cancelled."""
+"""At a stop, clients have so long to answer the end of their TLS connection.
+
+Requests have so long before they are cancelled.
+"""
 _STALL_MORE_S = 20
 _SEE = "check that the store can be reached, that the place exists, and that the credentials allow reading and writing"
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -104,7 +107,8 @@ class Server(uvicorn.Server):
             print(f"epsparql listens on {self.url}", flush=True)
 
     async def on_tick(self, counter: int) -> bool:
-        """Look once a second whether the certificate has changed, and end where another server that stood by has taken the store.
+        """Look once a second whether the certificate has changed, and end where another server that stood by has
+        taken the store.
 
         Connections that are open keep their certificate.
         """
@@ -125,7 +129,10 @@ class Server(uvicorn.Server):
             ending.cancel()
 
     def _abort_connections(self) -> None:
-        """End what is still open. A connection that is closing, but whose client does not read, would end much later by itself."""
+        """End what is still open.
+
+        A connection that is closing, but whose client does not read, would end much later by itself.
+        """
         for connection in list(self.server_state.connections):
             connection.transport.abort()
 
@@ -135,8 +142,9 @@ def serve(settings: Settings) -> int:
 
     Whatever this server can refuse alone is refused before it takes the store from a server that runs.
 
-    Raises: SettingsError for an address, a token file, a store, a place to export to or a background that cannot be used; SourceFault for a
-    background that cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore and StoreTaken.
+    Raises: SettingsError for an address, a token file, a store, a place to export to or a background that cannot be
+    used; SourceFault for a background that cannot be read; Locked, Corrupt, NotOfOneLog, NotOfThisLog, NotOfThisStore
+    and StoreTaken.
     """
     log_to_stderr(settings.log_format)
     sys.setswitchinterval(_TURN_S)
@@ -149,7 +157,10 @@ def serve(settings: Settings) -> int:
 
 
 def _serve_in_turn(settings: Settings, term_s: float) -> int:
-    """Stand by until nobody holds the store, and serve then; begin anew where another server has taken it. Raises: as `serve`."""
+    """Stand by until nobody holds the store, and serve then; begin anew where another server has taken it.
+
+    Raises: as `serve`.
+    """
     listener = listen(settings)  # faults of the address are told now
     settings = replace(settings, port=listener.getsockname()[1])
     loading = Loading(settings)
@@ -221,7 +232,8 @@ def _url_of(scheme: str, host: str, port: int) -> str:
 
 @contextmanager
 def _kept(settings: Settings) -> Iterator[Replicator | None]:
-    """Replicate the data directory to a store meanwhile, if the settings name one; an empty directory is first copied from there.
+    """Replicate the data directory to a store meanwhile, if the settings name one; an empty directory is first copied
+    from there.
 
     Raises: SettingsError.
     """
@@ -313,7 +325,10 @@ def _telling(given: str) -> Iterator[None]:
 
 @contextmanager
 def _exported(settings: Settings, log: LogWriter, place: ObjectStore | None) -> Iterator[Exporter | None]:
-    """Write solutions to Parquet files meanwhile, if the settings ask for it. The last of them are written after the runner has stopped."""
+    """Write solutions to Parquet files meanwhile, if the settings ask for it.
+
+    The last of them are written after the runner has stopped.
+    """
     if place is None or settings.export is None:
         yield None
         return

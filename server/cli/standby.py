@@ -1,4 +1,6 @@
-"""Lets a server stand by: it loads its code at once, beside the wait for the lease, and answers every request with how far it is."""
+"""Lets a server stand by: it loads its code at once, beside the wait for the lease, and answers every request with
+how far it is.
+"""
 
 import asyncio
 import socket
@@ -88,7 +90,10 @@ class _Health(uvicorn.Server):
             await self._describe().response()(scope, receive, send)
 
     def _describe(self) -> Problem:
-        """Return the problem with which every request is answered. Clients know its code, and ask the next server at once."""
+        """Return the problem with which every request is answered.
+
+        Clients know its code, and ask the next server at once.
+        """
         state, words = ("loaded", "has loaded its code") if self._loading.is_over() else ("loading", "is loading its code")
         detail = f"this server {words}, and stands by for the one that serves: send requests there"
         return Problem(HTTPStatus.SERVICE_UNAVAILABLE, f"standby-{state}", detail, headers={"Retry-After": "1"})
@@ -96,7 +101,10 @@ class _Health(uvicorn.Server):
 
 @contextmanager
 def answering(settings: Settings, listener: socket.socket, loading: Loading) -> Iterator[None]:
-    """Answer requests meanwhile, in a thread, and close the listener in the end. Raises: SettingsError for a certificate that cannot be used."""
+    """Answer requests meanwhile, in a thread, and close the listener in the end.
+
+    Raises: SettingsError for a certificate that cannot be used.
+    """
     server = _Health(settings, loading)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="standby", daemon=True)
     thread.start()

@@ -1,4 +1,7 @@
-"""Stores the connectors that came over HTTP, a small file for each in the data directory. They name the places of credentials, and hold none."""
+"""Stores the connectors that came over HTTP, a small file for each in the data directory.
+
+They name the places of credentials, and hold none.
+"""
 
 import hashlib
 import json

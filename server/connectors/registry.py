@@ -20,7 +20,10 @@ _log = logging.getLogger("epsparql.connectors")
 
 
 class ConnectorRegistry:
-    """Holds a server's connectors. Its methods wait for processes and for the disk, so they run in threads; `changing` lets one change at a time."""
+    """Holds a server's connectors.
+
+    Its methods wait for processes and for the disk, so they run in threads; `changing` lets one change at a time.
+    """
 
     def __init__(self, service: Service, url: str, file: ConnectorFile | None) -> None:
         self._service, self._files = service, ConnectorFiles(service.settings.data)
@@ -64,7 +67,10 @@ class ConnectorRegistry:
         self._supervisor.stop_all()
 
     def put_connector(self, connector: Connector) -> None:
-        """Store a connector, and start it, in place of one of its name. It is durable when this returns. Raises: StoreFailed, StoreTaken, OSError."""
+        """Store a connector, and start it, in place of one of its name.
+
+        It is durable when this returns. Raises: StoreFailed, StoreTaken, OSError.
+        """
         before = self._connectors.get(connector.name)
         self._files.save(connector)
         try:
@@ -79,7 +85,10 @@ class ConnectorRegistry:
         self._supervisor.start(connector)
 
     def delete_connector(self, name: str) -> None:
-        """Stop a connector, and delete it. Its position stays with the stream, or with the system. Raises: StoreFailed, StoreTaken."""
+        """Stop a connector, and delete it.
+
+        Its position stays with the stream, or with the system. Raises: StoreFailed, StoreTaken.
+        """
         self._connectors.pop(name, None)
         self._supervisor.stop(name)
         keys = self._supervisor.find_keys(name)

@@ -1,4 +1,7 @@
-"""Writes the audit: who changed what, when and from where. It has one JSON object a line, in `audit.ndjson` of the data directory."""
+"""Writes the audit: who changed what, when and from where.
+
+It has one JSON object a line, in `audit.ndjson` of the data directory.
+"""
 
 import json
 import logging

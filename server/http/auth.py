@@ -46,7 +46,9 @@ class Grant:
     scopes: frozenset[str]
 
     def allows(self, scope: str) -> bool:
-        """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that kind."""
+        """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that
+        kind.
+        """
         if scope.endswith(":"):
             return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
         return includes_scope(self.scopes, scope)
@@ -59,7 +61,9 @@ def includes_scope(scopes: frozenset[str], scope: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Identifies who asks, as the server's logs name them, and whether they may learn of names that they did not ask for."""
+    """Identifies who asks, as the server's logs name them, and whether they may learn of names that they did not ask
+    for.
+    """
 
     who: str
     all_names: bool
@@ -71,7 +75,10 @@ class Caller:
 
 
 class TokenFile:
-    """Holds the grants of a token file, which is read again when it has changed. While it cannot be read, the grants before it hold."""
+    """Holds the grants of a token file, which is read again when it has changed.
+
+    While it cannot be read, the grants before it hold.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the file. Raises: SettingsError."""
@@ -108,7 +115,8 @@ class Gate:
         self._refused = set[str]()
 
     def issue_token(self, holder: str, scope: str) -> str | None:
-        """Return a token for what the server itself starts, which allows `scope` alone, in place of the holder's token before.
+        """Return a token for what the server itself starts, which allows `scope` alone, in place of the holder's
+        token before.
 
         The result is None where no request needs a token.
         """
@@ -121,7 +129,8 @@ class Gate:
     def authorize(self, headers: Headers, scope: str) -> Caller:
         """Return who asks, named by the beginning of the token's digest.
 
-        Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a host that is not this machine.
+        Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a
+        host that is not this machine.
         """
         self.check_origin(headers)
         if self._tokens is None:
@@ -144,7 +153,10 @@ class Gate:
         return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
 
     def check_origin(self, headers: Headers) -> None:
-        """Refuse the pages of a foreign origin. Raises: Fault 403, which names the setting that allows the origin; the log has it once for each origin."""
+        """Refuse the pages of a foreign origin.
+
+        Raises: Fault 403, which names the setting that allows the origin; the log has it once for each origin.
+        """
         if self.same_origin(headers):
             return
         origin = headers["origin"][:_ORIGIN_CHARACTERS]
@@ -178,7 +190,9 @@ class Gate:
         return found
 
     def same_origin(self, headers: Headers) -> bool:
-        """Return whether the request has no Origin, which browsers send, or that of the server itself, or one that the operator named."""
+        """Return whether the request has no Origin, which browsers send, or that of the server itself, or one that
+        the operator named.
+        """
         origin = headers.get("origin")
         if origin is None or origin in self._origins or EVERY_ORIGIN in self._origins:
             return True

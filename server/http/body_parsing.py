@@ -24,7 +24,10 @@ MAX_DEPTH = 64
 
 
 class BodyBudget:
-    """Counts the bytes of bodies and WebSocket frames that are not answered yet; all share one limit. Runs on the event loop only."""
+    """Counts the bytes of bodies and WebSocket frames that are not answered yet; all share one limit.
+
+    Runs on the event loop only.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._most, self._held = max(settings.max_bodies, settings.max_body, settings.max_background), 0
@@ -66,8 +69,9 @@ class BodyBudget:
 async def read_body(request: Request, limit: int) -> bytes:
     """Return the body of a request.
 
-    Raises: Fault 413 as soon as more than `limit` bytes are announced or come; 415 for an encoded body; 408 for a body that does not come in time;
-    429 where the bodies of other requests leave no room. A client that hangs up causes a Fault 400, which only the log shows.
+    Raises: Fault 413 as soon as more than `limit` bytes are announced or come; 415 for an encoded body; 408 for a
+    body that does not come in time; 429 where the bodies of other requests leave no room. A client that hangs up
+    causes a Fault 400, which only the log shows.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":

@@ -12,7 +12,10 @@ SOCKET, EVENT_STREAM, FEED = "websocket", "event-stream", "feed"
 
 
 class ConnectionLimits:
-    """Counts connections on the event loop only. `sent` counts solutions by class, `slow` the subscribers found too slow."""
+    """Counts connections on the event loop only.
+
+    `sent` counts solutions by class, `slow` the subscribers found too slow.
+    """
 
     kinds = (SOCKET, EVENT_STREAM, FEED)
 
@@ -28,7 +31,10 @@ class ConnectionLimits:
 
     @contextmanager
     def count_follower(self, kind: str, subject: int | str) -> Iterator[None]:
-        """Count a subscriber while the block runs; the subject is a registration's number or a stream's name. Raises: Fault 429."""
+        """Count a subscriber while the block runs; the subject is a registration's number or a stream's name.
+
+        Raises: Fault 429.
+        """
         self.check_follower(subject)
         self._open[kind] += 1
         self._of_subject[subject] += 1

@@ -1,4 +1,7 @@
-"""Negotiates media types, with the version of RDF that an answer needs. Source: RFC 9110, section 12.5.1; RDF 1.2 Concepts, section 1.7."""
+"""Negotiates media types, with the version of RDF that an answer needs.
+
+Source: RFC 9110, section 12.5.1; RDF 1.2 Concepts, section 1.7.
+"""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -22,8 +25,8 @@ class _Range(NamedTuple):
 def choose_media_type(accept: str | None, offered: Sequence[str], needed: str = RDF_1_1) -> str:
     """Return the offered media type that `accept` prefers, or the first one offered if all are alike.
 
-    `needed` is the version of RDF that the answer needs. A type that cannot hold the answer is not offered, and a range that names an older version
-    accepts nothing. Raises: Fault 406 that names what is offered.
+    `needed` is the version of RDF that the answer needs. A type that cannot hold the answer is not offered, and a
+    range that names an older version accepts nothing. Raises: Fault 406 that names what is offered.
     """
     held = [media_type for media_type in offered if needed != RDF_1_2 or media_type not in WITHOUT_TRIPLE_TERMS]
     ranges = [found for part in (accept or "*/*").split(",") if part.strip() and _holds(found := _parse(part), needed)]

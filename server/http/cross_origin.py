@@ -16,7 +16,10 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
 class CrossOriginMiddleware:
-    """Allows pages of the `origins` to read the answers. A question for another origin is answered with the problem that names the setting."""
+    """Allows pages of the `origins` to read the answers.
+
+    A question for another origin is answered with the problem that names the setting.
+    """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
         allowing = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=_ASKED, expose_headers=_TOLD)

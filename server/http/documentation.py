@@ -1,6 +1,8 @@
-"""Serves the documentation site: static files that `make docs` makes of `docs/` at the top of the project, and that come with the wheel.
+"""Serves the documentation site: static files that `make docs` makes of `docs/` at the top of the project, and that
+come with the wheel.
 
-In a checkout without the site, it serves the Markdown files of the pages. Also writes the descriptions of the interfaces as YAML.
+In a checkout without the site, it serves the Markdown files of the pages. Also writes the descriptions of the
+interfaces as YAML.
 """
 
 import json
@@ -25,7 +27,10 @@ YAML = "application/yaml"
 _WORDS = frozenset(("y", "yes", "n", "no", "on", "off", "true", "false", "null"))
 """YAML 1.1, which many readers still follow, has other values for these words unless they are quoted."""
 _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
-"""The search writes its styles into the page, which the policy of the other answers forbids. Scripts come from files here too."""
+"""The search writes its styles into the page, which the policy of the other answers forbids.
+
+Scripts come from files here too.
+"""
 _ABSENT = "this server was installed without its documentation site; 'make docs' in a checkout builds it"
 
 
@@ -39,7 +44,10 @@ class DocumentationFiles(StaticFiles):
         """Check nothing at first: each request finds out whether there is a site, and says what builds it."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file, or the site's own page for what is not there; without a site, a page's source. Raises: Fault 404."""
+        """Return a file, or the site's own page for what is not there; without a site, a page's source.
+
+        Raises: Fault 404.
+        """
         if not (DIST / "index.html").is_file():
             return _get_source(path)
         return await super().get_response(path, scope)
@@ -52,7 +60,10 @@ class DocumentationFiles(StaticFiles):
 
 
 def _get_source(path: str) -> Response:
-    """Return a page's Markdown file, or the list of these files. Raises: Fault 404 without a checkout, and for what is no page."""
+    """Return a page's Markdown file, or the list of these files.
+
+    Raises: Fault 404 without a checkout, and for what is no page.
+    """
     is_checkout = (SOURCES / "zensical.toml").is_file()
     pages = {file.relative_to(SOURCES).as_posix(): file for file in sorted(SOURCES.rglob("*.md"))} if is_checkout else {}
     if not pages:

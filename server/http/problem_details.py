@@ -69,8 +69,8 @@ _STATUS_OF_FORMAT = {"media-type": HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "expansion
 class Problem:
     """Describes a problem.
 
-    `query` is the name of the query that it concerns. `members` has further members of the document, such as a source with its stored position.
-    `reserved` is the detail for callers who may not learn of other names.
+    `query` is the name of the query that it concerns. `members` has further members of the document, such as a source
+    with its stored position. `reserved` is the detail for callers who may not learn of other names.
     """
 
     status: HTTPStatus
@@ -150,7 +150,10 @@ def unsupported(detail: str, *, query: str | None = None) -> Fault:
 
 
 def unknown_fault(kind: str, name: str, known: Collection[str], *, query: str | None = None) -> Fault:
-    """Return a 404 with a known name that is near, or with how to list all. The `kind` is that of the problem's code; a webhook is of a `query`."""
+    """Return a 404 with a known name that is near, or with how to list all.
+
+    The `kind` is that of the problem's code; a webhook is of a `query`.
+    """
     near, shown = _find_near_name(name, known), _SHOWN_KINDS.get(kind, kind)
     if near is not None:
         remedy = f"the nearest known name is {near!r}"
@@ -192,7 +195,10 @@ def malformed_json(error: json.JSONDecodeError) -> Fault:
 
 
 def describe_exception(error: Exception, *, query: str | None = None) -> Problem:
-    """Return the problem that describes `error`. An unforeseen error is logged in full, and the client learns only that there was one."""
+    """Return the problem that describes `error`.
+
+    An unforeseen error is logged in full, and the client learns only that there was one.
+    """
     match error:
         case Fault():
             return error.problem

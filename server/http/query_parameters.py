@@ -12,7 +12,10 @@ _COMPARED = 200  # characters of a name
 
 
 def check_parameters(connection: HTTPConnection) -> None:
-    """Check the query parameters of a connection. Raises: Fault 400 that names the nearest one which its route declares."""
+    """Check the query parameters of a connection.
+
+    Raises: Fault 400 that names the nearest one which its route declares.
+    """
     if not connection.scope["query_string"]:
         return
     check_names(connection.query_params, list(dict.fromkeys(_declared(connection.scope["route"].dependant))), "query parameter")

@@ -1,4 +1,7 @@
-"""Writes events of a stream as lines. An event's id is the log position after its body, and its number in the body, such as 42-1."""
+"""Writes events of a stream as lines.
+
+An event's id is the log position after its body, and its number in the body, such as 42-1.
+"""
 
 import json
 import re

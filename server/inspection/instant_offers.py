@@ -1,4 +1,6 @@
-"""Offers the stream setting `instants` where it bounds what a query keeps, and no event of the query's streams has lasted so far."""
+"""Offers the stream setting `instants` where it bounds what a query keeps, and no event of the query's streams has
+lasted so far.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,7 +14,9 @@ from server.inspection.unseen_names import list_profiled
 
 
 async def offer_instants(parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written, inspector: StreamInspector) -> list[Warning_]:
-    """Return a warning that offers the setting to streams which have carried nothing but instants; none where it bounds nothing."""
+    """Return a warning that offers the setting to streams which have carried nothing but instants; none where it
+    bounds nothing.
+    """
     unset = [stream for stream in list_profiled(parsed, streams, written) if stream.instants is None]
     span = await asyncio.to_thread(_find_bounded, parsed) if unset else None
     if span is None or any([(await inspector.profile(stream, FRESH_S)).lasting for stream in unset]):

@@ -1,4 +1,7 @@
-"""Looks into streams on request: their last events, and the profile of what they carry. Nothing is counted while nobody looks."""
+"""Looks into streams on request: their last events, and the profile of what they carry.
+
+Nothing is counted while nobody looks.
+"""
 
 import asyncio
 import time
@@ -14,7 +17,9 @@ from pipeline.log.catalog import Stream
 
 PROFILED_ROWS = 100_000
 FRESH_S, STALE_S = 2.0, 60.0
-"""A profile of the first age is given again even where events have come since, and one of the second where none has: its rates have fallen."""
+"""A profile of the first age is given again even where events have come since, and one of the second where none has:
+its rates have fallen.
+"""
 _KEPT_PROFILES, _REST = 64, 10
 
 
@@ -28,7 +33,10 @@ class _KnownProfile:
     took_s: float
 
     def is_fresh(self, now: Stream, oldest_s: float) -> bool:
-        """Return whether the profile still describes the stream. Who asks again and again takes at most a tenth of a core."""
+        """Return whether the profile still describes the stream.
+
+        Who asks again and again takes at most a tenth of a core.
+        """
         if now.created != self.stream.created:
             return False
         longest_s = STALE_S if now.accepted == self.stream.accepted else max(oldest_s, _REST * self.took_s)

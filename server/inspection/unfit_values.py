@@ -16,7 +16,10 @@ from server.inspection.unseen_names import list_profiled
 async def warn_of_unfit(
     parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written, inspector: StreamInspector, background: BackgroundManager
 ) -> list[Warning_]:
-    """Return the warnings about a query without rules that write what it reads. Values of predicates that the background mentions may be any."""
+    """Return the warnings about a query without rules that write what it reads.
+
+    Values of predicates that the background mentions may be any.
+    """
     read = list_profiled(parsed, streams, written)
     found: list[Warning_] = []
     for oldest_s in (STALE_S, FRESH_S) if read else ():  # what an older profile lets fit still fits

@@ -1,4 +1,6 @@
-"""Warns of the FROM clauses of a query that name what the server does not have: a stream that nothing was sent to, a graph that is none."""
+"""Warns of the FROM clauses of a query that name what the server does not have: a stream that nothing was sent to, a
+graph that is none.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -11,7 +13,10 @@ from pipeline.registrations.stream_dependencies import Written
 
 
 def warn_of_sources(parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written, graphs: Collection[str]) -> list[Warning_]:
-    """Return the warnings about a query's FROM clauses. `written` are the streams that rules write, and `graphs` those of the background."""
+    """Return the warnings about a query's FROM clauses.
+
+    `written` are the streams that rules write, and `graphs` those of the background.
+    """
     read = compute_shape(parsed).streams
     known = {name: stream.accepted for name, stream in streams.items()} | dict.fromkeys(written.keys() - streams.keys(), 0)
     return [*_warn_of_graphs(parsed, read, known, graphs), *_warn_of_streams(parsed, read, known)]

@@ -31,9 +31,11 @@ Used = tuple[str, str, Span | None]
 async def warn_of_unseen(
     parsed: ParsedQuery, streams: Mapping[str, Stream], written: Written, inspector: StreamInspector, background: BackgroundManager
 ) -> list[Warning_]:
-    """Return a warning for each constant predicate and class that the query's streams have not carried and the background does not mention.
+    """Return a warning for each constant predicate and class that the query's streams have not carried and the
+    background does not mention.
 
-    There is none where a query reads no stream, where a stream is without events, where a rule writes it, or where a query reads more than `MOST_STREAMS`.
+    There is none if a query reads no stream, a stream has no events, or a rule writes it. Nor is there one if a query
+    reads more than `MOST_STREAMS`.
     """
     read = list_profiled(parsed, streams, written)
     if not read:

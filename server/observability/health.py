@@ -26,7 +26,8 @@ class Standbys(BaseModel):
 class Ready(BaseModel):
     """Shows how far the runner is; `lag` counts the log's entries that it has not committed yet.
 
-    `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys` is null without `takeover_s`.
+    `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys`
+    is null without `takeover_s`.
     """
 
     status: str

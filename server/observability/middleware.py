@@ -1,4 +1,6 @@
-"""Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one in the audit."""
+"""Handles what every request needs, whatever its route: an id, security headers, counts, a line in the log, and one
+in the audit.
+"""
 
 import logging
 import re
@@ -81,7 +83,10 @@ class RequestMiddleware:
 
 
 def identify_client(scope: Scope) -> str | None:
-    """Return the client's address. It is none where a proxy's X-Forwarded-For names something else, which anybody may have written there."""
+    """Return the client's address.
+
+    It is none where a proxy's X-Forwarded-For names something else, which anybody may have written there.
+    """
     client = scope.get("client")
     return _parse_address(client[0]) if client and len(client[0]) <= _LONGEST_ADDRESS else None
 
@@ -103,7 +108,10 @@ def identify_request(headers: Headers) -> str:
 
 
 class AnsweredRequest(NamedTuple):
-    """Says what a request was, how it was answered and how long that took. `template` is its route's path, empty where it had none."""
+    """Says what a request was, how it was answered and how long that took.
+
+    `template` is its route's path, empty where it had none.
+    """
 
     method: str
     path: str
@@ -139,5 +147,8 @@ def _find_service(scope: Scope) -> Any:
 
 
 def is_change(method: str, template: str) -> bool:
-    """Return whether such a request may change something that the audit records. Events are data, and a query by POST only reads."""
+    """Return whether such a request may change something that the audit records.
+
+    Events are data, and a query by POST only reads.
+    """
     return method in ("PUT", "POST", "DELETE", "PATCH") and template not in ("/streams/{name}/events", "/sparql", "/check")

@@ -32,7 +32,10 @@ class _Signal:
             _end_wait(waiter)
 
     async def wait(self, within_s: float) -> None:
-        """Wait until it is raised, at most `within_s` seconds. asyncio's timeouts would cost as much as the rest of a wake-up."""
+        """Wait until it is raised, at most `within_s` seconds.
+
+        asyncio's timeouts would cost as much as the rest of a wake-up.
+        """
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
         self.waiting.add(waiter)
@@ -50,7 +53,8 @@ def _end_wait(waiter: asyncio.Future[None]) -> None:
 
 
 class Notifier:
-    """Counts in `generation` how often something may have been new. Runs on the event loop only, `announce_commit` aside.
+    """Counts in `generation` how often something may have been new. Runs on the event loop only, `announce_commit`
+    aside.
 
     `watermarks` has samples of the streams' watermarks, one for many generations that come at once.
     """
@@ -138,7 +142,10 @@ class Notifier:
         return set(self._signals)
 
     def generation_of(self, registration: Registration) -> int:
-        """Return the generation in which something of the registration was last new. What was read since then still holds."""
+        """Return the generation in which something of the registration was last new.
+
+        What was read since then still holds.
+        """
         return self._signals[registration.registered].generation
 
     async def wait_for_query(self, registration: Registration, seen: int, within_s: float) -> None:

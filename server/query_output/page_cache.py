@@ -26,7 +26,8 @@ class SolutionLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and their text.
+    """Holds consecutive solutions of a registration: the parts of their ids (`times` in µs, and `ordinals`), and
+    their text.
 
     `newest` says that nothing followed them when they were read.
     """
@@ -64,7 +65,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Tells of a promotion. `text` is a JSON object; the id stands between the last solution of the old text and the first one of the new text."""
+    """Tells of a promotion.
+
+    `text` is a JSON object; the id stands between the last solution of the old text and the first one of the new
+    text.
+    """
 
     id: str
     text: str
@@ -87,22 +92,26 @@ class _Reading:
 class PageCache:
     """Caches pages of one registration's solutions, and notices between them, by the id that each follows.
 
-    The solution log only grows, so a page with anything in it stays the right answer to "what follows this id". Subscribers who keep up ask for the
-    same page. An empty page is valid only until something of the registration is newer than the start of its reading.
+    The solution log only grows, so a page with anything in it stays the right answer to "what follows this id".
+    Subscribers who keep up ask for the same page. An empty page is valid only until something of the registration is
+    newer than the start of its reading.
     """
 
     def __init__(self, read: Callable[[str | None, int], Page | Notice], read_at_hand: Callable[[str, int], Page | Notice | None]) -> None:
         """Create the cache.
 
-        `read_at_hand` reads like `read`, but on the event loop. It returns None where handing the reading to a thread takes less time.
+        `read_at_hand` reads like `read`, but on the event loop. It returns None where handing the reading to a thread
+        takes less time.
         """
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
     async def get_page_after(self, last: str | None, generation: int) -> tuple[Page | Notice, bool]:
-        """Return up to PAGE solutions after the id `last`, or the notice that stands there; and whether there may be more after that.
+        """Return up to PAGE solutions after the id `last`, or the notice that stands there; and whether there may be
+        more after that.
 
-        If not, nothing followed when something was last new, in `generation`. The page is empty only then. Raises: ValueError for what is no id.
+        If not, nothing followed when something was last new, in `generation`. The page is empty only then. Raises:
+        ValueError for what is no id.
         """
         kept = self._readings.get(last)
         if kept is None or not (_has_news(kept.page) or kept.generation >= generation):

@@ -21,7 +21,10 @@ from server.query_output.page_cache import Notice
 
 
 class PromotionNotices:
-    """Makes the notices of one registration. Each stands between the last solution of a version and the first one of the next."""
+    """Makes the notices of one registration.
+
+    Each stands between the last solution of a version and the first one of the next.
+    """
 
     def __init__(self, solutions: SolutionReader, registered: int) -> None:
         self._solutions, self._registered = solutions, registered
@@ -44,7 +47,9 @@ class PromotionNotices:
 
 
 def _find_last_before(solutions: SolutionReader, registered: int, position: int) -> str | None:
-    """Return the id of a registration's last solution of an entry before a position, FIRST_ID for none; None if that may be no longer kept."""
+    """Return the id of a registration's last solution of an entry before a position, FIRST_ID for none; None if that
+    may be no longer kept.
+    """
     tally = solutions.tally(registered)
     n = bisect_left(range(tally.gone, tally.count), position, key=lambda rank: listed(solutions.read_rank(registered, rank, 1))[0].entry)
     if n == 0:

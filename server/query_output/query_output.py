@@ -32,7 +32,10 @@ class QueryOutput:
         """The generation of the notifier in which `_progress` was computed."""
 
     def get_pages(self, registration: Registration, envelope: Envelope) -> PageCache:
-        """Return the cache of the query's pages, as they are written for followers of one kind. It lasts while one of them holds it."""
+        """Return the cache of the query's pages, as they are written for followers of one kind.
+
+        It lasts while one of them holds it.
+        """
         number = registration.registered
         pages = self._pages.get((number, envelope))
         if pages is None:
@@ -54,7 +57,8 @@ class QueryOutput:
     def _read_settled(self, registration: Registration, read: Callable[[], _Found]) -> tuple[Registration, _Found]:
         """Return what is read, and the registration with just the promotions before the end of what is read.
 
-        A promotion that comes while something is read has it read again: solutions before the promotion may be missing, or those beyond it be there.
+        A promotion that comes while something is read has it read again: solutions before the promotion may be
+        missing, or those beyond it be there.
         """
         now = self._catalog.refresh(registration) or registration
         while True:
@@ -82,7 +86,8 @@ class QueryOutput:
 
 
 def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notice | None, envelope: Envelope, limit: int) -> Page | Notice:
-    """Write the solutions up to the next notice, which are all of one text; or return the notice, where it stands before all of them.
+    """Write the solutions up to the next notice, which are all of one text; or return the notice, where it stands
+    before all of them.
 
     Nothing follows them if there are fewer than were asked for, and no notice.
     """

@@ -28,7 +28,10 @@ class QueryProgress:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """Records streams that hold no entry at or after the log position `bound`. If it is `revised`, an entry `Revise` follows all changes of the past."""
+    """Records streams that hold no entry at or after the log position `bound`.
+
+    If it is `revised`, an entry `Revise` follows all changes of the past.
+    """
 
     taken_s: float
     seen: int
@@ -50,8 +53,9 @@ class WatermarkHistory:
     def take_sample(self, catalogue: Catalogue, now_s: float) -> bool:
         """Record the present watermarks: the newest always, older ones some way apart.
 
-        Returns True if they are settled; otherwise the caller has to call again soon. The committer may be between applying an entry and counting it.
-        So only streams found unchanged a while later are known to hold no more than the counted entries.
+        Returns True if they are settled; otherwise the caller has to call again soon. The committer may be between
+        applying an entry and counting it. So only streams found unchanged a while later are known to hold no more
+        than the counted entries.
         """
         streams, revised = dict(catalogue.streams), not catalogue.unrevised
         seen = catalogue.position
@@ -66,7 +70,9 @@ class WatermarkHistory:
         return False
 
     def compute_progress(self, solved: int, registration: Registration, rules: Iterable[Registration]) -> QueryProgress | None:
-        """Return a query's progress once the entries before the log position `solved` have been applied; None while nothing can be said."""
+        """Return a query's progress once the entries before the log position `solved` have been applied; None while
+        nothing can be said.
+        """
         if registration.lead is not None:
             return None
         for sample in reversed(self._samples):

@@ -17,7 +17,10 @@ _AHEAD, _SMALL = 128, 4 << 10
 
 
 class MessageQueue:
-    """Holds the messages of a connection for its one reader. It has what uvicorn calls of asyncio's queue, which takes twenty calls for each message."""
+    """Holds the messages of a connection for its one reader.
+
+    It has what uvicorn calls of asyncio's queue, which takes twenty calls for each message.
+    """
 
     def __init__(self) -> None:
         self._messages = deque[Any]()
@@ -45,7 +48,8 @@ class MessageQueue:
 
 
 class WebSocketWriter(WebSocketsSansIOProtocol):
-    """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `find_writer` finds it in the scope.
+    """Lets the app write to uvicorn's WebSocket without an ASGI message for each frame; `find_writer` finds it in the
+    scope.
 
     `on_lost`, if set, is called when the connection is lost.
     """
@@ -79,7 +83,9 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
             self.send_receive_event_to_app()
 
     def handle_ping(self) -> None:
-        """Answer a ping, unless the client does not take what was written before: answers that nobody reads would take memory without end."""
+        """Answer a ping, unless the client does not take what was written before: answers that nobody reads would
+        take memory without end.
+        """
         if self.writable.is_set():
             super().handle_ping()
         else:
@@ -130,7 +136,10 @@ class WebSocketWriter(WebSocketsSansIOProtocol):
         return self.handshake_complete and not (self.disconnected or self.close_sent or self.transport.is_closing())
 
     def write_frames(self, frames: bytes | memoryview) -> bool:
-        """Send whole frames on an open connection. Returns False where the client is behind: await `wait_for_room` before the next frame."""
+        """Send whole frames on an open connection.
+
+        Returns False where the client is behind: await `wait_for_room` before the next frame.
+        """
         self.transport.write(frames)
         return self.writable.is_set()
 

@@ -13,7 +13,10 @@ from server.http.problem_details import unknown_fault
 
 
 class LateFeed:
-    """Reads what came late, and what was rejected, since a stream was created. Requests take turns, because a LogReader serves one thread at a time."""
+    """Reads what came late, and what was rejected, since a stream was created.
+
+    Requests take turns, because a LogReader serves one thread at a time.
+    """
 
     def __init__(self, reader: LogReader) -> None:
         self._reader, self._turn = reader, asyncio.Lock()
@@ -34,7 +37,8 @@ class LateFeed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rules:
-    """Lists the rules among the queries of a catalogue up to the one registered at `seen`: thousands of queries are looked at once, not at each request.
+    """Lists the rules among the queries of a catalogue up to the one registered at `seen`: thousands of queries are
+    looked at once, not at each request.
 
     A query stays a rule, or no rule, whatever text is promoted.
     """
@@ -44,7 +48,10 @@ class _Rules:
     found: tuple[Registration, ...] = ()
 
     def read_on(self, catalogue: Catalogue) -> "_Rules":
-        """Return the list with the queries that have come since. One of another catalogue, which a failed write leaves, begins anew."""
+        """Return the list with the queries that have come since.
+
+        One of another catalogue, which a failed write leaves, begins anew.
+        """
         before = self if catalogue is self.catalogue else _Rules(catalogue)
         if catalogue.newest <= before.seen:
             return before
@@ -58,7 +65,10 @@ class _Rules:
 
 
 class CatalogView:
-    """Shows the catalog of a log. Hold `changing` between a check of the catalog and the control entry that rests on it."""
+    """Shows the catalog of a log.
+
+    Hold `changing` between a check of the catalog and the control entry that rests on it.
+    """
 
     def __init__(self, log: LogWriter, solutions: SolutionReader) -> None:
         self.log, self._solutions = log, solutions
@@ -78,7 +88,9 @@ class CatalogView:
         return streams[name]
 
     def list_streams(self) -> dict[str, Stream]:
-        """Return the streams that were fed or set up, then those that queries read or write, as their first event would create them."""
+        """Return the streams that were fed or set up, then those that queries read or write, as their first event
+        would create them.
+        """
         found = dict(self.log.catalogue.streams)
         for query in self.list_queries():
             if query.state in ("running", "paused"):
@@ -103,7 +115,9 @@ class CatalogView:
         return self._with_states([query for query in found if query is not None])
 
     def list_page(self, after: int, limit: int | None, may: Callable[[str], bool]) -> list[Registration]:
-        """Return the first `limit` queries that were registered after an offset and whose names pass `may`, in order of registration."""
+        """Return the first `limit` queries that were registered after an offset and whose names pass `may`, in order
+        of registration.
+        """
         queries = (query for query in list(self.log.catalogue.queries.values()) if query.registered > after and may(query.name))
         return self._with_states(list(islice(queries, limit)))
 
@@ -129,7 +143,10 @@ class CatalogView:
         return self.refresh(registration) is not None
 
     def refresh(self, registration: Registration) -> Registration | None:
-        """Return the registration as it is now: behind, caught up, or with another text. None if it was dropped or replaced."""
+        """Return the registration as it is now: behind, caught up, or with another text.
+
+        None if it was dropped or replaced.
+        """
         now = self.log.catalogue.queries.get(registration.name)
         if now is None or now.registered != registration.registered:
             return None

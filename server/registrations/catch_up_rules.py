@@ -1,4 +1,7 @@
-"""Decides which queries may read the past or pause, and which queries wait for them. All of it is decided where the log is written."""
+"""Decides which queries may read the past or pause, and which queries wait for them.
+
+All of it is decided where the log is written.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Names the queries of a chain's first operands, which are registered beside it (docs/decisions/0080-partial-matches-in-words.md)."""
+"""Names the queries of a chain's first operands, which are registered beside it
+(docs/decisions/0080-partial-matches-in-words.md).
+"""
 
 import epsparql
 from pipeline.log.catalog import Registration
@@ -14,7 +16,10 @@ def name_companion(name: str, n: int) -> str:
 
 
 def write_companion(name: str, text: str, n: int) -> str:
-    """Return the text of the query of a chain's first `n` operands. Raises: Fault 400 where they are no part of the chain by themselves."""
+    """Return the text of the query of a chain's first `n` operands.
+
+    Raises: Fault 400 where they are no part of the chain by themselves.
+    """
     found = write_first_operands(text, n)
     if found is None:
         detail = f"the first {n} operands of {name!r} are no part of a chain by themselves"
@@ -23,7 +28,9 @@ def write_companion(name: str, text: str, n: int) -> str:
 
 
 def find_companions(registration: Registration, catalog: CatalogView) -> list[Registration]:
-    """Return the registered queries of a chain's first operands, by their names and texts; the order is that of registration."""
+    """Return the registered queries of a chain's first operands, by their names and texts; the order is that of
+    registration.
+    """
     most = min(len(registration.text), _MOST_OPERANDS)  # an operand has a character at least
     named = {name_companion(registration.name, n): n for n in range(1, most)}
     found = [query for query in catalog.list_some(named) if _is_companion(registration, query, named[query.name])]

@@ -1,7 +1,8 @@
-"""Decides what the stream setting `instants` means for queries and rules. All of it is decided where the log is written.
+"""Decides what the stream setting `instants` means for queries and rules. All of it is decided where the log is
+written.
 
-A plan rests on it that all events of the streams that it reads are instants. So a rule that may write an event which lasts is refused there, and the
-setting stays as long as a query rests on it (docs/decisions/0133-passed-goals.md).
+A plan rests on it that all events of the streams that it reads are instants. So a rule that may write an event which
+lasts is refused there. The setting stays as long as a query rests on it (docs/decisions/0133-passed-goals.md).
 """
 
 from http import HTTPStatus
@@ -16,14 +17,18 @@ _REMEDY = 'add FILTER(getDURATION() = "PT0S"^^xsd:duration) to its pattern, or w
 
 
 def reads_instants(catalog: CatalogView, text: str, first: int) -> bool:
-    """Return whether all events that a query reads from the entry `first` on are instants, by the settings of its streams."""
+    """Return whether all events that a query reads from the entry `first` on are instants, by the settings of its
+    streams.
+    """
     known, read = catalog.log.catalogue.streams, get_shape(text).streams
     settings = [known[name].instants if name in known else None for name in read]
     return bool(settings) and all(since is not None and since < first for since in settings)
 
 
 def check_instants_written(catalog: CatalogView, name: str, text: str, *, instants: bool) -> None:
-    """Check that a rule writes no events that last into a stream of instants; `instants` says whether it reads only such. Raises: Fault 409."""
+    """Check that a rule writes no events that last into a stream of instants; `instants` says whether it reads only
+    such. Raises: Fault 409.
+    """
     into = get_shape(text).into
     stream = None if into is None else catalog.log.catalogue.streams.get(into)
     if stream is not None and stream.instants is not None and may_write_intervals(text, instants=instants):

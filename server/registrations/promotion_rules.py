@@ -48,7 +48,8 @@ def check_new_text(catalog: CatalogView, known: Registration, text: str, *, may_
 
 
 def begin_late(catalog: CatalogView, data: Path, wish: Promote, start: int, known: FactIndex) -> Promote:
-    """Return the wish with where the text may begin to read so late that it takes over with the same solutions. `known` is the background.
+    """Return the wish with where the text may begin to read so late that it takes over with the same solutions.
+    `known` is the background.
 
     The caller lets nothing change the background or the queries until the entry is written. Raises: Gone, Corrupt.
     """
@@ -60,7 +61,10 @@ def begin_late(catalog: CatalogView, data: Path, wish: Promote, start: int, know
 
 
 def find_reading_start(known: Registration, start: str | int | None) -> int:
-    """Return the offset from which a text that is to take a query's place reads. None stands for where the query began to read."""
+    """Return the offset from which a text that is to take a query's place reads.
+
+    None stands for where the query began to read.
+    """
     if start is None:
         return known.registered + 1 if known.reads_from is None else known.reads_from
     return start if isinstance(start, int) else 0
@@ -69,7 +73,8 @@ def find_reading_start(known: Registration, start: str | int | None) -> int:
 def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str | int | None, judged: Registration) -> Promote:
     """Return the entry that puts a text in a query's place; runs in the log's committer.
 
-    `start` is as for `find_reading_start`, or "now". The wish was judged beside the text that was the query's in `judged`. Raises: Fault 400, 404, 409.
+    `start` is as for `find_reading_start`, or "now". The wish was judged beside the text that was the query's in
+    `judged`. Raises: Fault 400, 404, 409.
     """
     known = _find_promotable(catalog, wish)
     if known.promoted[-1] != judged.promoted[-1]:

@@ -1,4 +1,5 @@
-"""This module holds queries to their quotas over all partitions, and appends the entry of the log that stops one everywhere.
+"""This module holds queries to their quotas over all partitions, and appends the entry of the log that stops one
+everywhere.
 
 A partition stops a query that is beyond its quota there (docs/decisions/0059-quotas-over-partitions.md).
 """
@@ -21,7 +22,10 @@ class QuotaTotals:
         self._stopped = set[int]()
 
     def check(self, changes: Collection[StateChange]) -> None:
-        """Stop the queries that keep too much by the last reports of all partitions, and those that have failed in one by these changes of state."""
+        """Stop the queries whose state is too large by the last reports of all partitions.
+
+        Stop those, too, that failed in one by these changes of state.
+        """
         if (recorded(self._data) or 1) == 1 or (report := self._read_report()) is None:
             return
         failed = {change.registered: change.reason for change in changes if change.state == "failed"}

@@ -33,13 +33,17 @@ _NONE = describe_responses(HTTPStatus.NOT_FOUND)
 class ConnectorDocument(BaseModel):
     """Describes a connector and how it is doing since its process started.
 
-    `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting connector asks again a system that
-    does not answer. A retrying one tries again too, but its operator must mend something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
+    `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting
+    connector asks again a system that does not answer. A retrying one tries again too, but its operator must mend
+    something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag`
+    the number of messages behind it, where the system tells.
 
-    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
-    did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
+    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and
+    messages could not be read or did not map, and are in the stream's dead-letter feed. `skipped` ones were left out
+    instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
 
-    `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon by its bound.
+    `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon
+    by its bound.
 
     `fixed` says that it stands in the file that the server's settings name, so that it cannot be changed here.
     """

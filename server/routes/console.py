@@ -1,4 +1,5 @@
-"""Serves the console: static files that Vite made of `console/` at the top of the project, and that come with the server.
+"""Serves the console: static files that Vite made of `console/` at the top of the project, and that come with the
+server.
 
 The files ask for nothing that the policy on all answers (`server.observability.middleware`) forbids.
 """

@@ -51,7 +51,9 @@ class PlanLimit(BaseModel):
 
 
 class PlanStore(BaseModel):
-    """Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each` or `not stored`."""
+    """Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`
+    or `not stored`.
+    """
 
     side: str
     time: str
@@ -66,7 +68,8 @@ class PlanSide(BaseModel):
 
 
 class PlanLive(BaseModel):
-    """Counts the rows of a step since the query was registered. `refused` ones did not pass its filters; `state_bytes` is what groups and windows hold.
+    """Counts the rows of a step since the query was registered. `refused` ones did not pass its filters;
+    `state_bytes` is what groups and windows hold.
 
     For `type_errors` of the refused ones, a filter had no value: the datatypes do not fit, or a variable is unbound.
 
@@ -107,7 +110,9 @@ class PlanMessageKey(BaseModel):
 
 
 class PlanSlices(BaseModel):
-    """Says how partitions share a query by time, in turns: each reads slices of this `length`, and events that end so long `before` them."""
+    """Says how partitions share a query by time, in turns: each reads slices of this `length`, and events that end so
+    long `before` them.
+    """
 
     length: str
     before: str
@@ -116,8 +121,8 @@ class PlanSlices(BaseModel):
 class PlanPartition(BaseModel):
     """Names the variable by which the query could be partitioned; null if there is none, for the `reason`.
 
-    `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is known.
-    `slices` says how partitions share a query without a key by time; null if they do not.
+    `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is
+    known. `slices` says how partitions share a query without a key by time; null if they do not.
     """
 
     key: str | None
@@ -129,8 +134,9 @@ class PlanPartition(BaseModel):
 class PlanRead(BaseModel):
     """Describes how the query uses the triples of the background that match a triple pattern.
 
-    `copied` triples are kept by the query, with what they join. `looked up` means a lookup for each solution, in a table that queries share.
-    `waiting` means that a stream must bring a first link of a path, which then takes in all of it.
+    `copied` triples are kept by the query, with what they join. `looked up` means a lookup for each solution, in a
+    table that queries share. `waiting` means that a stream must bring a first link of a path, which then takes in all
+    of it.
     """
 
     pattern: str
@@ -139,7 +145,10 @@ class PlanRead(BaseModel):
 
 
 class PlanReach(BaseModel):
-    """Tells how long before a solution's end events may end on which it depends. `duration` is null where nothing bounds that, and then there is a reason."""
+    """Tells how long before a solution's end events may end on which it depends.
+
+    `duration` is null where nothing bounds that, and then there is a reason.
+    """
 
     duration: str | None
     reason: str
@@ -148,11 +157,12 @@ class PlanReach(BaseModel):
 class PlanDocument(BaseModel):
     """Describes how a query is evaluated.
 
-    The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and what it reads of the background.
-    `reach` is how far it reaches back by itself, over an empty background. It is null for a rule over the background.
+    The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and
+    what it reads of the background. `reach` is how far it reaches back by itself, over an empty background. It is
+    null for a rule over the background.
 
-    `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go. In a plan whose property path
-    or rule is recursive, a step may feed several others.
+    `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers
+    go. In a plan whose property path or rule is recursive, a step may feed several others.
     """
 
     query: str
@@ -178,7 +188,8 @@ class SideDocument(BaseModel):
 class OperatorDocument(BaseModel):
     """Describes an operator that has state.
 
-    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
+    `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside
+    partial matches.
     """
 
     operator: str
@@ -188,9 +199,11 @@ class OperatorDocument(BaseModel):
 
 
 class PartialMatchDocument(BaseModel):
-    """Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own words `operands`.
+    """Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own
+    words `operands`.
 
-    `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound variable.
+    `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound
+    variable.
     """
 
     reached: int

@@ -58,8 +58,8 @@ class OntologyDocument(BaseModel):
 class OntologyList(BaseModel):
     """Lists the graphs of the background.
 
-    `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is applied all the same; null if that
-    is not so.
+    `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is
+    applied all the same; null if that is not so.
     """
 
     entailment: str

@@ -54,7 +54,9 @@ _NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Holds a query as a client wants it registered; `notify_at` is how many of its first operands are to be a query of their own beside it."""
+    """Holds a query as a client wants it registered; `notify_at` is how many of its first operands are to be a query
+    of their own beside it.
+    """
 
     text: str
     policy: str
@@ -68,7 +70,10 @@ class Wish:
         return self._starts_like(registration) and self.is_text_of(registration)
 
     def is_text_of(self, registration: Registration) -> bool:
-        """Return whether the registration has the wished text and options. White space, comments and prefixes make no difference."""
+        """Return whether the registration has the wished text and options.
+
+        White space, comments and prefixes make no difference.
+        """
         alike = (self.policy, self.default_graph, self.emit) == (registration.policy, registration.default_graph, registration.emit)
         return alike and _mean_the_same(self.text, registration.text)
 
@@ -103,7 +108,9 @@ class QueryLinks(BaseModel):
 
 
 class Memory(BaseModel):
-    """Measures the state of a query at a log position: its partial matches, and the bytes of its whole state as the limits count them."""
+    """Measures the state of a query at a log position: its partial matches, and the bytes of its whole state as the
+    limits count them.
+    """
 
     goals: int
     state_bytes: int
@@ -113,23 +120,25 @@ class Memory(BaseModel):
 class QuerySummary(BaseModel):
     """Describes a query and how far it is.
 
-    `state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+    `state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with
+    the reason.
 
-    `registered` is the log offset of the registration. `lag` counts the log's entries that are not applied yet. `last` is the newest id. `from` is
-    the offset from which it reads, if that is earlier.
+    `registered` is the log offset of the registration. `lag` counts the log's entries that are not applied yet.
+    `last` is the newest id. `from` is the offset from which it reads, if that is earlier.
 
-    `reads` is the offset up to which a query that is behind the others has read the log; it is null for all others. A query is behind while it reads
-    the past, while it is paused, or while it rests on a rule that is behind: `waits_for`.
+    `reads` is the offset up to which a query that is behind the others has read the log; it is null for all others. A
+    query is behind while it reads the past, while it is paused, or while it rests on a rule that is behind:
+    `waits_for`.
 
-    `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them; nothing was ever sent to them, and no
-    rule writes them.
+    `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them;
+    nothing was ever sent to them, and no rule writes them.
 
     If `emit` is revised, `solutions` counts the changes of those that stand, and `last` is the `seq` of the newest.
 
     `memory` is null for a query that does not run, and until the runner has reported it.
 
-    `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have a predicate of its template.
-    It is null until the runner has reported it. Both are null for all other queries.
+    `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have
+    a predicate of its template. It is null until the runner has reported it. Both are null for all other queries.
     """
 
     name: str
@@ -156,10 +165,11 @@ class QuerySummary(BaseModel):
 class VersionDocument(BaseModel):
     """Describes a text of a query, or one that was to take its place.
 
-    `state` is promoted, waiting, or failed or withdrawn with the reason. A promoted one has a `version`, and its solutions are those of the log's
-    entries from the offset `position` on. While it waits, `reads` is the offset up to which it has read the log. `from` is the offset from which it
-    reads, null for the registration. `asked` is the offset of the entry that asked for it, `at` the time, and `by` the token, where they are known.
-    It `keeps` the state of the text before, if one plan runs for both.
+    `state` is promoted, waiting, or failed or withdrawn with the reason. A promoted one has a `version`, and its
+    solutions are those of the log's entries from the offset `position` on. While it waits, `reads` is the offset up
+    to which it has read the log. `from` is the offset from which it reads, null for the registration. `asked` is the
+    offset of the entry that asked for it, `at` the time, and `by` the token, where they are known. It `keeps` the
+    state of the text before, if one plan runs for both.
     """
 
     version: int | None
@@ -181,8 +191,8 @@ class VersionDocument(BaseModel):
 class QueryDocument(QuerySummary):
     """Describes a query with its warnings; for those of its text it is planned anew.
 
-    `version` is the number of its present text. `promotion` describes the last text that took its place, or was to. `companions` are the queries of
-    its first operands (`notify_at`).
+    `version` is the number of its present text. `promotion` describes the last text that took its place, or was to.
+    `companions` are the queries of its first operands (`notify_at`).
     """
 
     version: int
@@ -192,7 +202,9 @@ class QueryDocument(QuerySummary):
 
 
 class EngineMemory(BaseModel):
-    """Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in reserve), and networks."""
+    """Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in
+    reserve), and networks.
+    """
 
     terms: int
     answers: int
@@ -214,7 +226,8 @@ class QueryList(BaseModel):
 class QueryWish(BaseModel):
     """Describes a query to register; `name` is for POST alone.
 
-    With `emit` revised it gives a changelog of the solutions that stand as of the latest event, instead of those that are certain.
+    With `emit` revised it gives a changelog of the solutions that stand as of the latest event, instead of those that
+    are certain.
     """
 
     query: str
@@ -373,7 +386,10 @@ def _read_notify_at(found: dict[str, Any], default: int | None) -> int | None:
 
 
 def read_program(program: str, policy: str | None, name: str | None = None) -> dict[str, str]:
-    """Return an ETALIS program as the members of a query, with the policy that is asked for, else its own. Raises: Fault 400."""
+    """Return an ETALIS program as the members of a query, with the policy that is asked for, else its own.
+
+    Raises: Fault 400.
+    """
     if policy is not None:
         read_choice_member({"policy": policy}, "policy", POLICIES, policy, name)
     try:
@@ -437,7 +453,10 @@ async def _find_place(service: Service, name: str, wish: Wish, replace: bool) ->
         wish = replace_fields(wish, text=known.text)
         warnings = await check_wish(service, name, wish)
     if known is not None and not same and not replace:
-        detail = f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true to start a new solution log"
+        detail = (
+            f"a different query is registered as {name!r}; take another name, or PUT with ?replace=promote, or with ?replace=true "
+            f"to start a new solution log"
+        )
         raise Fault(Problem(HTTPStatus.CONFLICT, "query-exists", detail, query=name))
     if not same and get_shape(wish.text).graph is not None:
         _check_options(name, wish)
@@ -449,7 +468,10 @@ async def _find_place(service: Service, name: str, wish: Wish, replace: bool) ->
 async def promote_query(
     service: Service, request: Request, response: Response, name: str, wish: Wish, *, may_change_columns: bool
 ) -> QueryDocument:  # fmt: skip
-    """Let a text take a query's place. Return the query's document, with the status 200 if it has and 202 if it is to. Raises: Fault 400, 404, 409."""
+    """Let a text take a query's place.
+
+    Return the query's document, with the status 200 if it has and 202 if it is to. Raises: Fault 400, 404, 409.
+    """
     async with service.catalog.changing:
         warnings = await check_wish(service, name, wish)
         known = service.catalog.get_query(name)
@@ -507,7 +529,10 @@ def _check_options(name: str, wish: Wish) -> None:
 
 
 async def warn_of_data(service: Service, name: str, text: str) -> list[Warning_]:
-    """Return the warnings about a query's text that the server's present data give. `name` is that of the query, which is no other rule."""
+    """Return the warnings about a query's text that the server's present data give.
+
+    `name` is that of the query, which is no other rule.
+    """
     parsed = await asyncio.to_thread(epsparql.parse, text)
     shapes = [get_shape(rule.text) for rule in service.catalog.list_rules() if rule.name != name]
     streams, written = dict(service.log.catalogue.streams), find_written(shapes)
@@ -521,7 +546,8 @@ async def warn_of_data(service: Service, name: str, text: str) -> list[Warning_]
 
 
 def _append_registrations(service: Service, places: Sequence[_Place], gone: Sequence[Registration]) -> None:
-    """Register at all places, one entry after the other, and drop what is gone. What is refused leaves everything as it is.
+    """Register at all places, one entry after the other, and drop what is gone. What is refused leaves everything as
+    it is.
 
     Raises: Fault 400, 409.
     """
@@ -571,12 +597,18 @@ def _too_many_problem(limit: int) -> Problem:
 
 
 def list_bounds(settings: Settings) -> tuple[int, int, int]:
-    """Return the query's limits. They go into the log with the query, so that every runner and every replay stops it at the same entry."""
+    """Return the query's limits.
+
+    They go into the log with the query, so that every runner and every replay stops it at the same entry.
+    """
     return settings.max_derivations, settings.max_partial_matches, settings.max_state_bytes
 
 
 async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_, ...]:
-    """Check that a query can stand under a name, in place of one of this name, and return the warnings of its text. Raises: Fault 400."""
+    """Check that a query can stand under a name, in place of one of this name, and return the warnings of its text.
+
+    Raises: Fault 400.
+    """
     rules = [rule for rule in service.catalog.list_rules() if rule.name != name]  # what reads no rule's stream is checked by itself
     policies = {rule.name: rule.policy for rule in rules} | {name: wish.policy}
     try:
@@ -599,8 +631,8 @@ def _submit_drop(service: Service, known: Registration) -> Future[Ack]:
 class _Context:
     """Holds what the documents of all queries share.
 
-    `report` is the runner's. `leads` names the queries for which others wait. `written` are the streams that rules write, and `alive` those for which
-    none needs to wait.
+    `report` is the runner's. `leads` names the queries for which others wait. `written` are the streams that rules
+    write, and `alive` those for which none needs to wait.
     """
 
     report: EngineReport | None

@@ -175,7 +175,8 @@ _FINISHED = ": no further solution will follow\n\n"
         HTTPStatus.GONE,
         success={
             200: {
-                "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the query's place, and a comment that no further solution will follow",
+                "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the "
+                "query's place, and a comment that no further solution will follow",
                 "content": {EVENT_STREAM: {"schema": {"type": "string"}}},
             }
         },

@@ -1,4 +1,6 @@
-"""Starts, shows and cancels trials: what a query would have found in the log's past, compared with one that is registered."""
+"""Starts, shows and cancels trials: what a query would have found in the log's past, compared with one that is
+registered.
+"""
 
 import asyncio
 from dataclasses import asdict, dataclass
@@ -37,7 +39,8 @@ _PLACE = "an offset of the log, an xsd:dateTime or date"
 class TrialRequest(BaseModel):
     """Describes a trial to start. `policy` and `default_graph` are those of `compare_with` unless they are given.
 
-    `from` and `to` are offsets of the log, or event times. With times, the solutions count that end at `from` or later, and before `to`.
+    `from` and `to` are offsets of the log, or event times. With times, the solutions count that end at `from` or
+    later, and before `to`.
     """
 
     query: str
@@ -74,7 +77,9 @@ class TrialTimeline(BaseModel):
 
 
 class TrialProgress(BaseModel):
-    """Tells the offsets at which the trial begins, which it has reached, and at which it ends, with the rows read so far."""
+    """Tells the offsets at which the trial begins, which it has reached, and at which it ends, with the rows read so
+    far.
+    """
 
     from_: int = Field(alias="from")
     position: int
@@ -92,11 +97,12 @@ class EndedQuery(BaseModel):
 
 
 class TrialDocument(BaseModel):
-    """Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text of `compare_with` at its start.
+    """Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text
+    of `compare_with` at its start.
 
-    `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
-    bound, with the reason of each. Because of them, the trial works on one core. `warning` says why no solution of both sides can be equal: the texts
-    have other columns or another query form.
+    `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the
+    queries that look back without a bound, with the reason of each. Because of them, the trial works on one core.
+    `warning` says why no solution of both sides can be equal: the texts have other columns or another query form.
     """
 
     id: str
@@ -125,7 +131,10 @@ class TrialList(BaseModel):
 
 
 class TrialPage(BaseModel):
-    """Holds solutions of one kind, in the order in which they were compared. `next` is the value of `after` that leads on, null at the end."""
+    """Holds solutions of one kind, in the order in which they were compared.
+
+    `next` is the value of `after` that leads on, null at the end.
+    """
 
     solutions: list[dict[str, Any]]
     next: int | None
@@ -154,7 +163,9 @@ class _Place:
 
 
 def _list_scopes(trial: Trial) -> list[str]:
-    """Return the scopes that reading a trial asks for: those of the queries that it compares, or admin where it is compared with none."""
+    """Return the scopes that reading a trial asks for: those of the queries that it compares, or admin where it is
+    compared with none.
+    """
     return [auth.ADMIN] if trial.wish.compare_with is None else [auth.read_scope(name) for name in trial.wish.names]
 
 

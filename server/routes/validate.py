@@ -32,8 +32,8 @@ _MEMBERS = ("query", "policy", "default_graph", "name")
 class CheckWish(BaseModel):
     """Describes a query to check.
 
-    `name` is the name under which it would be registered. The check for rules that feed themselves through a negative part leaves out a registered
-    query of that name.
+    `name` is the name under which it would be registered. The check for rules that feed themselves through a negative
+    part leaves out a registered query of that name.
     """
 
     query: str
@@ -45,7 +45,8 @@ class CheckWish(BaseModel):
 class Mark(BaseModel):
     """Marks a fault or a doubt.
 
-    Lines and columns (of code points) count from 1, and the end is exclusive. All four are null where the mark concerns no one place.
+    Lines and columns (of code points) count from 1, and the end is exclusive. All four are null where the mark
+    concerns no one place.
     """
 
     code: str
@@ -58,7 +59,9 @@ class Mark(BaseModel):
 
 
 class RepairMark(Mark):
-    """Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant; either may be empty."""
+    """Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant;
+    either may be empty.
+    """
 
     found: str
     remedy: str
@@ -67,8 +70,8 @@ class RepairMark(Mark):
 class CheckDocument(BaseModel):
     """Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated.
 
-    `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of them; it is null where there are
-    no errors, and where an error is left.
+    `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of
+    them; it is null where there are no errors, and where an error is left.
     """
 
     errors: list[Mark]

@@ -38,7 +38,8 @@ _NONE = describe_responses(HTTPStatus.NOT_FOUND)
 class TemplateWish(BaseModel):
     """Describes the request that is posted for each solution.
 
-    `body` and the values of `headers` may contain `{variable}`, `{query}`, `{id}`, `{start}` and `{end}`; `{{id}}` writes `{id}`.
+    `body` and the values of `headers` may contain `{variable}`, `{query}`, `{id}`, `{start}` and `{end}`; `{{id}}`
+    writes `{id}`.
     """
 
     content_type: str = JSON
@@ -47,9 +48,11 @@ class TemplateWish(BaseModel):
 
 
 class OncePerWish(BaseModel):
-    """Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a duration.
+    """Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a
+    duration.
 
-    A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is xsd:duration text or a number of seconds.
+    A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is
+    xsd:duration text or a number of seconds.
     """
 
     variables: list[str]
@@ -62,9 +65,11 @@ Kind = Literal["slack", "teams", "pagerduty", "cloudevents"]
 class ObserverWish(BaseModel):
     """Describes a webhook to create.
 
-    `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
+    `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered;
+    without it, new ones only.
 
-    `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key. `once_per` leaves repeats out.
+    `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration
+    key. `once_per` leaves repeats out.
     """
 
     url: str
@@ -76,7 +81,9 @@ class ObserverWish(BaseModel):
 
 
 class OncePerDocument(BaseModel):
-    """Says by which variables a webhook's solutions are told apart, and within which duration one of each key is delivered."""
+    """Says by which variables a webhook's solutions are told apart, and within which duration one of each key is
+    delivered.
+    """
 
     variables: list[str]
     within: str
@@ -105,12 +112,14 @@ class GivenUpDocument(BaseModel):
 class ObserverDocument(BaseModel):
     """Describes a webhook.
 
-    `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the present delivery.
+    `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the
+    present delivery.
 
-    `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+    `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is
+    shown only where the server made it.
 
-    `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those that this bound let go too soon, so that
-    they may be delivered again.
+    `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those
+    that this bound let go too soon, so that they may be delivered again.
     """
 
     query: str
@@ -133,7 +142,9 @@ class ObserverDocument(BaseModel):
 
 
 class TestDocument(BaseModel):
-    """Describes the answer to a test message: the receiver's status and the first 500 characters that it said, or the error without an answer."""
+    """Describes the answer to a test message: the receiver's status and the first 500 characters that it said, or the
+    error without an answer.
+    """
 
     id: str
     delivered: bool

@@ -54,7 +54,10 @@ router = APIRouter()
 
 # ---------------------------------------------------------------- opening and closing
 async def _accept_connection(websocket: WebSocket, *spoken: str) -> str | None:
-    """Accept the connection, with the first of the spoken subprotocols that is offered. Only after that can a close code give the reason."""
+    """Accept the connection, with the first of the spoken subprotocols that is offered.
+
+    Only after that can a close code give the reason.
+    """
     chosen = next((each for each in spoken if each in websocket.scope["subprotocols"]), None)
     await websocket.accept(subprotocol=chosen)
     return chosen
@@ -98,7 +101,10 @@ async def no_socket(request: Request) -> None:
 
 # ---------------------------------------------------------------- feeding a stream
 class PendingAck(NamedTuple):
-    """Holds a frame that is in the log's queue, and the warning for its sender. `held` of its bytes count among those of bodies until the answer."""
+    """Holds a frame that is in the log's queue, and the warning for its sender.
+
+    `held` of its bytes count among those of bodies until the answer.
+    """
 
     ack: Future[Ack]
     warning: str | None
@@ -170,7 +176,10 @@ class _Answers:
 
 @router.websocket("/streams/{name}/feed")
 async def feed(websocket: WebSocket, name: str) -> None:
-    """Take text frames of ndjson, CSV or JSON and Arrow binary frames, and send an ack or a problem for each, in the order of the frames."""
+    """Take text frames of ndjson, CSV or JSON, and binary frames of Arrow.
+
+    Send an ack or a problem for each, in the order of the frames.
+    """
     service: Service = websocket.app.state.service
     await _accept_connection(websocket, SUBPROTOCOL)
     try:
@@ -211,7 +220,10 @@ async def _take_frames(websocket: WebSocket, service: Service, stream: str, answ
 
 
 async def _submit_together(service: Service, stream: str, frames: Sequence[tuple[str | None, bytes | None]], answers: _Answers) -> bool:
-    """Submit short text frames that came at once, in the time of a few. Returns False where each is to be read by itself."""
+    """Submit short text frames that came at once, in the time of a few.
+
+    Returns False where each is to be read by itself.
+    """
     bodies, arrived = [text.encode() for text, _ in frames if text is not None and len(text) <= SHORT], service.clock()
     settings = get_stream_settings(service, stream)
     if len(bodies) < max(len(frames), 2) or settings.base or settings.mapping or max(map(len, bodies)) > service.settings.max_frame:

@@ -20,7 +20,9 @@ from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 ENABLED = True
-"""Tests and measurements turn the broadcast off: each WebSocket then follows by itself, as event streams and webhooks do."""
+"""Tests and measurements turn the broadcast off: each WebSocket then follows by itself, as event streams and webhooks
+do.
+"""
 _BATCH_BYTES = 32 << 10  # half of what asyncio buffers for a client before it asks for a pause
 _SPELL = 100  # members written to before others have their turn
 
@@ -35,7 +37,8 @@ class FrameBatch:
 
 
 def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "") -> Iterator[FrameBatch]:
-    """Yield the solutions of a page beyond an id, in batches of about _BATCH_BYTES. Messages without frames of their own share one a batch.
+    """Yield the solutions of a page beyond an id, in batches of about _BATCH_BYTES. Messages without frames of their
+    own share one a batch.
 
     A notice is a batch of its own.
     """
@@ -61,7 +64,8 @@ def encode_message(message: dict[str, object] | msgspec.Struct) -> bytes:
 class BroadcastMember:
     """Represents a subscriber in a broadcast. `envelope` says whether each solution comes in a frame of its own.
 
-    `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for itself.
+    `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for
+    itself.
     """
 
     writer: WebSocketWriter
@@ -86,7 +90,8 @@ class BroadcastMember:
 class _Broadcast:
     """Broadcasts one query's solutions to those of its members that take them in the same envelope.
 
-    All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member skips what it has.
+    All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member
+    skips what it has.
     """
 
     service: Service
@@ -100,8 +105,9 @@ class _Broadcast:
     def add_member(self, member: BroadcastMember) -> None:
         """Add a member.
 
-        A `member` that read before the broadcast's last page has received less. It brings the broadcast back to the id of the member that has received least.
-        That may be another one, because a page may be half handed out. The broadcast's last progress is not yet true of that id.
+        A `member` that read before the broadcast's last page has received less. It brings the broadcast back to the
+        id of the member that has received least. That may be another one, because a page may be half handed out. The
+        broadcast's last progress is not yet true of that id.
         """
         self.members.add(member)
         if self.task is None or self.task.done() or member.delivery.last < self.last:
@@ -161,7 +167,10 @@ class _Broadcast:
                 await asyncio.sleep(0)
 
     def _write_batches(self, member: BroadcastMember, batches: tuple[FrameBatch, ...]) -> bool:
-        """Write batches to a member. Returns False where it takes no more at once, or is gone; then it reads the rest itself."""
+        """Write batches to a member.
+
+        Returns False where it takes no more at once, or is gone; then it reads the rest itself.
+        """
         writer, delivery, sent = member.writer, member.delivery, self.service.admission.connections.sent
         if not writer.open:
             return False

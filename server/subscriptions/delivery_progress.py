@@ -8,7 +8,8 @@ from dataclasses import dataclass
 class DeliveryProgress:
     """Tracks how far one subscriber is.
 
-    `last` is the id of the newest solution sent to it. `base` is how many solutions came before its first one, known once it has caught up with the log.
+    `last` is the id of the newest solution sent to it. `base` is how many solutions came before its first one, known
+    once it has caught up with the log.
 
     `abort` ends its connection at once.
     """
@@ -28,5 +29,8 @@ class DeliveryProgress:
         return 0.0 if self.sending_since_s is None else now_s - self.sending_since_s
 
     def count_behind(self, count: int) -> int:
-        """Return the number of solutions not yet sent to a subscriber that had caught up. One that still reads history is never behind."""
+        """Return the number of solutions not yet sent to a subscriber that had caught up.
+
+        One that still reads history is never behind.
+        """
         return 0 if self.base is None else count - self.base - self.sent

@@ -33,7 +33,8 @@ _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
 async def follow_query(service: Service, registration: Registration, after: str | None, envelope: Envelope) -> AsyncGenerator[FeedItem]:
-    """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, notices, progress, signs of idleness, and an end.
+    """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, notices, progress, signs of
+    idleness, and an end.
 
     Raises: ValueError for an `after` that is no id.
     """

@@ -14,20 +14,28 @@ from server.service import Service
 
 STOPPING, DELETED, FINISHED = "the server stops", "the stream was deleted", "the stream is finished"
 _LOOK_S = 1.0
-"""A commit of the runner tells of new events. Without one, as while the runner is down, the log is looked at this often."""
+"""A commit of the runner tells of new events.
+
+Without one, as while the runner is down, the log is looked at this often.
+"""
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class TailStart:
-    """Says where a tail begins: with these pieces, the oldest first, and then with what stands in the log from `position` on."""
+    """Says where a tail begins: with these pieces, the oldest first, and then with what stands in the log from
+    `position` on.
+    """
 
     pieces: Sequence[RecentRows]
     position: int
 
 
 async def start_tail(service: Service, stream: Stream, last: int, after: EventId | None) -> TailStart:
-    """Return where a tail begins: after an event, or with the last ones. Raises: Gone; ValueError for an event that the log does not have yet."""
+    """Return where a tail begins: after an event, or with the last ones.
+
+    Raises: Gone; ValueError for an event that the log does not have yet.
+    """
     head = service.log.head()
     if after is None:
         look = await service.inspector.read_last(stream, last, head) if stream.accepted and last else None
@@ -44,7 +52,10 @@ def _cut_read(found: TailPage, after: EventId) -> list[RecentRows]:
 
 
 async def stream_tail(service: Service, stream: Stream, start: TailStart) -> AsyncIterator[str]:
-    """Yield the texts of an event stream: events, comments while nothing comes, and a comment that says why it ends. Raises: Fault 429."""
+    """Yield the texts of an event stream: events, comments while nothing comes, and a comment that says why it ends.
+
+    Raises: Fault 429.
+    """
     loop, comment_s = asyncio.get_running_loop(), service.settings.comment_s
     yield RETRY
     with service.admission.connections.count_follower(EVENT_STREAM, stream.name):
@@ -65,7 +76,8 @@ async def stream_tail(service: Service, stream: Stream, start: TailStart) -> Asy
                 return
             if loop.time() >= told_s + comment_s:
                 told_s = loop.time()
-                yield f"{IDLE.strip()}\nid: {EventId(position + 1, 0)}\n\n"  # a reader of a silent stream comes back to this place, and to no older one
+                # a reader of a silent stream comes back to this place, and to no older one
+                yield f"{IDLE.strip()}\nid: {EventId(position + 1, 0)}\n\n"
             await service.notifier.wait_for_news(seen, min(_LOOK_S, comment_s))
 
 
@@ -74,7 +86,9 @@ def _write_batch(piece: RecentRows) -> str:
 
 
 def _find_end(service: Service, known: Stream | None, now: Stream | None) -> str:
-    """Return why the tail ends after what is in the log now, if it does; `known` is the stream as this tail knew it before."""
+    """Return why the tail ends after what is in the log now, if it does; `known` is the stream as this tail knew it
+    before.
+    """
     if service.lifecycle.stopping.is_set():
         return STOPPING
     if known is not None and (now is None or now.created != known.created):

@@ -21,7 +21,10 @@ Closing = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Serves one subscription. If `drops` is set, a slow subscriber loses the oldest solutions, rather than the connection."""
+    """Serves one subscription.
+
+    If `drops` is set, a slow subscriber loses the oldest solutions, rather than the connection.
+    """
 
     service: Service
     registration: Registration
@@ -46,7 +49,10 @@ class Subscriber:
                 return closing
 
     async def _follow_alone(self) -> Closing | None:
-        """Follow the query until everything has been sent. Returns a closing if the query ends, or the subscriber turns out too slow."""
+        """Follow the query until everything has been sent.
+
+        Returns a closing if the query ends, or the subscriber turns out too slow.
+        """
         service, delivery = self.service, self.member.delivery
         while True:
             async with aclosing(follow_query(service, self.registration, delivery.last or None, self.member.envelope)) as items:

@@ -1,6 +1,7 @@
 """Runs one trial in a process of its own, with less right to the cores than the server, and within its memory.
 
-The process reads a `TrialPlan` from stdin, and writes a line of JSON to stdout now and then: what it has found so far. It ends with stdin.
+The process reads a `TrialPlan` from stdin, and writes a line of JSON to stdout now and then: what it has found so
+far. It ends with stdin.
 """
 
 import logging

@@ -1,4 +1,7 @@
-"""Holds the trials of a server, and starts their processes (`process.py`), a few at a time. A trial ends with the server."""
+"""Holds the trials of a server, and starts their processes (`process.py`), a few at a time.
+
+A trial ends with the server.
+"""
 
 import asyncio
 import secrets

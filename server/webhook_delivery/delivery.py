@@ -58,8 +58,8 @@ _log = logging.getLogger("epsparql.webhooks")
 class DeliveryFailure:
     """Describes why a delivery was not taken.
 
-    `after_s` is when the receiver asks for another try. `gone` says that it wants nothing more, and `final` that another try of this message
-    cannot succeed.
+    `after_s` is when the receiver asks for another try. `gone` says that it wants nothing more, and `final` that
+    another try of this message cannot succeed.
     """
 
     reason: str
@@ -70,7 +70,9 @@ class DeliveryFailure:
 
 @dataclass(frozen=True, slots=True)
 class ReceiverAnswer:
-    """Holds what a receiver answered: the status, the first words of the body, and the seconds after which it asks for another try."""
+    """Holds what a receiver answered: the status, the first words of the body, and the seconds after which it asks
+    for another try.
+    """
 
     status: int
     words: str
@@ -248,7 +250,8 @@ class Deliveries:
 
     # ------------------------------------------------------------ one solution
     async def _deliver_solution(self, client: httpx.AsyncClient, webhook: Webhook, line: SolutionLine | Notice, once_per: OncePer | None) -> bool:
-        """Try until the solution is taken or given up. One that repeats another of its key under `once_per` is not sent.
+        """Try until the solution is taken or given up. One that repeats another of its key under `once_per` is not
+        sent.
 
         Returns False where there is nothing more to do: the server stops, or the webhook is disabled.
         """
@@ -284,7 +287,10 @@ class Deliveries:
                 return False
 
     async def _suppress_solution(self, webhook: Webhook, id_: str) -> None:
-        """Leave a solution out. A restart decides on those since the last saved position again, in the same way, so few need saving."""
+        """Leave a solution out.
+
+        A restart decides on those since the last saved position again, in the same way, so few need saving.
+        """
         webhook.record_suppressed(id_)
         if webhook.suppressed % _SAVED_EACH == 0:
             self._files.save(webhook)

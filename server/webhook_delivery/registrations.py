@@ -36,9 +36,11 @@ class Webhook:
 
     `registered` is the registration to which `last` belongs: the id of the newest solution delivered or given up.
 
-    `state` is active or disabled, the latter after the receiver answered 410 Gone. `attempts` are those of the present delivery.
+    `state` is active or disabled, the latter after the receiver answered 410 Gone. `attempts` are those of the
+    present delivery.
 
-    With `once_per`, `sent` holds the keys of the solutions up to `last` that were taken, and `suppressed` counts those that were not sent.
+    With `once_per`, `sent` holds the keys of the solutions up to `last` that were taken, and `suppressed` counts
+    those that were not sent.
     """
 
     query: str
@@ -109,8 +111,8 @@ class WebhookFiles:
     def save(self, webhook: Webhook, *, durable: bool = False) -> None:
         """Replace the webhook's file in one step.
 
-        If a crash of the machine takes back a position, solutions are only delivered again. What a client asked for must not be lost, so it is saved
-        `durable`.
+        If a crash of the machine takes back a position, solutions are only delivered again. What a client asked for
+        must not be lost, so it is saved `durable`.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
         path = self.path(webhook.query, webhook.id)
@@ -138,6 +140,8 @@ class WebhookFiles:
             os.close(descriptor)
 
     def path(self, query: str, id_: str) -> Path:
-        """Return the webhook's path, named by a digest: names may be too long for a file's, or hold characters that it may not."""
+        """Return the webhook's path, named by a digest: names may be too long for a file's, or hold characters that
+        it may not.
+        """
         digest = hashlib.sha256(f"{query}\0{id_}".encode()).hexdigest()
         return self._directory / f"{digest[:32]}.json"

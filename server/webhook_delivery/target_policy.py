@@ -1,4 +1,6 @@
-"""Decides where webhooks may go: to nothing that only this machine or its network can reach, unless the operator allows it."""
+"""Decides where webhooks may go: to nothing that only this machine or its network can reach, unless the operator
+allows it.
+"""
 
 import asyncio
 import ipaddress
@@ -15,7 +17,9 @@ _PORTS = {"http": 80, "https": 443}
 _LONGEST = 2048
 _RESOLVING_S = 10.0
 _GLOBAL = ipaddress.IPv6Network("2000::/3")
-"""This network is all of IPv6 that is handed out for the internet: site-local, unique local and unused addresses are elsewhere."""
+"""This network is all of IPv6 that is handed out for the internet: site-local, unique local and unused addresses are
+elsewhere.
+"""
 _SPECIAL: tuple[tuple[str, tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]], ...] = (
     (
         "an address that a gateway turns into another one",  # NAT64, 6to4, Teredo, IPv4-compatible and IPv4-translated

@@ -1,4 +1,7 @@
-"""Reads the template of a webhook from a request, and checks it, so that a fault is told at the PUT and not at the first solution."""
+"""Reads the template of a webhook from a request, and checks it.
+
+So a fault is reported at the PUT and not at the first solution.
+"""
 
 import json
 import re
@@ -92,7 +95,10 @@ def _check_header(place: str, value: str) -> str:
 
 
 def _check_placeholders(template: Template, names: Sequence[str]) -> None:
-    """Check that placeholders are known, and that a body of JSON is one. Raises: Fault 400 with the nearest placeholder, or the place."""
+    """Check that placeholders are known, and that a body of JSON is one.
+
+    Raises: Fault 400 with the nearest placeholder, or the place.
+    """
     texts = {"body": template.body, **{f"headers.{name}": value for name, value in template.headers.items()}}
     known, count = [*names, *WORDS], 0
     for place, text in texts.items():

@@ -1,7 +1,8 @@
 """Makes the content of a webhook's requests: ours, that of a kind of receiver, or that of a template of the user's own.
 
-In a template, `{name}` stands for a variable or a word of WORDS, and `{{name}}` for the text `{name}`. Bodies of JSON stay JSON whatever the values are:
-inside a string a placeholder is escaped, and outside it is written as a JSON value.
+In a template, `{name}` stands for a variable or a word of WORDS, and `{{name}}` for the text `{name}`. Bodies of JSON
+stay JSON whatever the values are: inside a string a placeholder is escaped, and outside it is written as a JSON
+value.
 """
 
 import json
@@ -22,7 +23,9 @@ SOLUTION, TEST, PROMOTED = "epsparql.solution", "epsparql.test", "epsparql.promo
 JSON = "application/json"
 _MOST_CHARACTERS = 1 << 20
 _MOST_HEADERS = 8 << 10
-"""The headers that a template makes of a solution have at most so many bytes, names included: receivers often take no more."""
+"""The headers that a template makes of a solution have at most so many bytes, names included: receivers often take no
+more.
+"""
 _FACTS, _FACT, _SUMMARY = 20, 300, 1024  # lines of a chat message, characters of each, and characters of PagerDuty's summary
 PLACEHOLDER = re.compile(r"\{\{(?P<literal>\w+)\}\}|\{(?P<name>\w+)\}")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -34,7 +37,10 @@ _UNQUOTED = {_XSD + name for name in ("integer", "decimal", "double", "float", "
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Says what a webhook posts. Only the kind `custom` has a content type, a body and headers, and only `pagerduty` has a routing key."""
+    """Says what a webhook posts.
+
+    Only the kind `custom` has a content type, a body and headers, and only `pagerduty` has a routing key.
+    """
 
     kind: str
     content_type: str = ""
@@ -50,7 +56,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryContent:
-    """Holds what is posted: its id, which stays the same at each attempt, the headers that describe the body, and the body."""
+    """Holds what is posted: its id, which stays the same at each attempt, the headers that describe the body, and the
+    body.
+    """
 
     id: str
     headers: dict[str, str]
@@ -145,7 +153,9 @@ def _describe_time(solution: Mapping[str, Any]) -> str:
 
 
 def _list_facts(solution: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what a person reads of a solution: at most _FACTS lines, each of at most _FACT characters, and how many more there are."""
+    """Return what a person reads of a solution: at most _FACTS lines, each of at most _FACT characters, and how many
+    more there are.
+    """
     if "triples" in solution:
         found = [(f"triple {number}", line) for number, line in enumerate(solution["triples"].splitlines(), 1)]
     elif "boolean" in solution:
@@ -165,7 +175,10 @@ def _write_term(term: Mapping[str, Any]) -> str:
 
 # ---------------------------------------------------------------- templates of users
 def _fill_template(template: Template, message_id: str, solution: Mapping[str, Any]) -> DeliveryContent:
-    """Fill a custom template. A variable that the solution does not bind is an empty text, or null outside of JSON's strings."""
+    """Fill a custom template.
+
+    A variable that the solution does not bind is an empty text, or null outside of JSON's strings.
+    """
     terms: dict[str, Mapping[str, Any]] = dict(solution.get("binding", {}))
     terms |= {word: {"type": "literal", "value": solution[word]} for word in WORDS}
     headers = _fill_headers(template.headers, terms)
@@ -186,7 +199,9 @@ def _fill_headers(headers: Mapping[str, str], terms: Mapping[str, Mapping[str, A
 
 
 _PRINTABLE = "".join(map(chr, range(32, 127)))
-"""These characters stand in headers as they are; others are percent-encoded as UTF-8, so that no value begins another header."""
+"""These characters stand in headers as they are; others are percent-encoded as UTF-8, so that no value begins another
+header.
+"""
 
 
 def is_json(content_type: str) -> bool:

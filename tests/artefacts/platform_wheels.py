@@ -2,7 +2,8 @@
 
     python -m tests.artefacts.platform_wheels DIRECTORY
 
-`make wheels` runs it. Those for other platforms than this one are not run: it looks at the kind of file, and at what a module takes from elsewhere.
+`make wheels` runs it. Those for other platforms than this one are not run: it looks at the kind of file, and at what
+a module takes from elsewhere.
 """
 
 import os
@@ -63,7 +64,9 @@ def modules_of(wheel: Path) -> Iterator[tuple[str, lief.Binary]]:
 
 
 def inspect_wheel(wheel: Path, target: str) -> None:
-    """Check the tags of a wheel, the kind of its modules, their entry, and that they ask Python for nothing beyond the stable ABI."""
+    """Check the tags of a wheel, the kind of its modules, their entry, and that they ask Python for nothing beyond
+    the stable ABI.
+    """
     assert "-cp311-abi3-" in wheel.name
     found = dict(modules_of(wheel))
     builds = {Path(name).name.split(".")[0] for name in found}
@@ -80,14 +83,19 @@ def inspect_wheel(wheel: Path, target: str) -> None:
 
 
 def _list_imports(binary: lief.Binary) -> list[str]:
-    """Return the names that a module takes from elsewhere. Those of Python have no type in ELF, because no library of Python is linked."""
+    """Return the names that a module takes from elsewhere.
+
+    Those of Python have no type in ELF, because no library of Python is linked.
+    """
     if isinstance(binary, lief.ELF.Binary):
         return [str(symbol.name) for symbol in binary.dynamic_symbols if symbol.shndx == 0]
     return [str(each.name) for each in binary.imported_functions]
 
 
 def _inspect_c_library(binary: lief.ELF.Binary, target: str) -> None:
-    """Check that a module for Linux needs the C library of its target alone, and of glibc no later version than the tag promises."""
+    """Check that a module for Linux needs the C library of its target alone, and of glibc no later version than the
+    tag promises.
+    """
     assert {str(name) for name in binary.libraries} <= ({"libc.so"} if "musl" in target else {"libc.so.6", "libm.so.6"})
     names = [str(each.name) for needed in binary.symbols_version_requirement for each in needed.get_auxiliary_symbols()]
     versions = [tuple(map(int, name.removeprefix("GLIBC_").split("."))) for name in names]

@@ -1,4 +1,6 @@
-"""The steps of the Dockerfile, one by one, where no container runtime is available: in a directory of their own in place of the image's root."""
+"""The steps of the Dockerfile, one by one, where no container runtime is available: in a directory of their own in
+place of the image's root.
+"""
 
 import json
 import os

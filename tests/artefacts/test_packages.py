@@ -1,4 +1,6 @@
-"""The base install in an environment of its own: small, quick to import, of use against a real server, and clear about what it lacks."""
+"""The base install in an environment of its own: small, quick to import, of use against a real server, and clear
+about what it lacks.
+"""
 
 import re
 import shutil

@@ -1,4 +1,6 @@
-"""The wheel, in empty environments: on each Python that this machine has, with the newest and the oldest libraries that it asks for."""
+"""The wheel, in empty environments: on each Python that this machine has, with the newest and the oldest libraries
+that it asks for.
+"""
 
 import json
 import re
@@ -128,7 +130,10 @@ def test_the_engine_with_the_oldest_libraries(wheel: Path, pythons: dict[str, st
 
 @pytest.mark.soak
 def test_two_clones_on_two_pythons_share_nothing(pythons: dict[str, str], tmp_path: Path) -> None:
-    """Each clone is compiled once, when it is installed. Any Python loads the modules of any clone, and nothing is written to the home."""
+    """Each clone is compiled once, when it is installed.
+
+    Any Python loads the modules of any clone, and nothing is written to the home.
+    """
     built = list[tuple[Path, Path]]()
     versions = [version for version in VERSIONS if version in pythons][:2]
     for number, version in enumerate(versions):

@@ -1,4 +1,7 @@
-"""The benches at a small size: what they count is right, and each line says what it must. How fast things are is not asked here."""
+"""The benches at a small size: what they count is right, and each line says what it must.
+
+How fast things are is not asked here.
+"""
 
 import json
 from collections.abc import Callable, Iterator

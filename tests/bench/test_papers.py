@@ -1,4 +1,6 @@
-"""`epsparql bench papers` at its quick size: each figure and table has its rows, and the paper's numbers where they are legible."""
+"""`epsparql bench papers` at its quick size: each figure and table has its rows, and the paper's numbers where they
+are legible.
+"""
 
 import json
 import re

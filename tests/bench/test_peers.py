@@ -1,4 +1,6 @@
-"""`epsparql bench peers` with a small engine in the place of Esper and Flink, which finds the sequences of W1 by comparing all events."""
+"""`epsparql bench peers` with a small engine in the place of Esper and Flink, which finds the sequences of W1 by
+comparing all events.
+"""
 
 import json
 import os
@@ -41,7 +43,9 @@ def stand_in(directory: Path, more: int = 0) -> Path:
 
 
 def stand_in_for_flink(directory: Path, more: int = 0) -> Path:
-    """Make a directory of Flink's jars, and programs in place of a JDK's: one compiles nothing, the other is the small engine."""
+    """Make a directory of Flink's jars, and programs in place of a JDK's: one compiles nothing, the other is the
+    small engine.
+    """
     (directory / "flink-cep.jar").touch()
     (directory / "flink.py").write_text(ENGINE.replace("MORE", str(more)).replace("RESULT esper", "RESULT flink").replace("argv[1:4]", "argv[-3:]"))
     for name, command in (("javac", "true"), ("java", f'exec "{sys.executable}" "{directory}/flink.py" "$@"')):

@@ -73,7 +73,9 @@ def caught_up(page: Page, client: Client, name: str) -> None:
 
 
 def rises() -> set[tuple[str, str, str]]:
-    """Work out naively from the data what the example "Rising wind" must find: the station and the times of the two readings."""
+    """Work out naively from the data what the example "Rising wind" must find: the station and the times of the two
+    readings.
+    """
     with WINTER.open(newline="", encoding="utf-8") as file:
         readings = [(row["station"], row["at"], float(row["wind_speed"])) for row in csv.DictReader(file) if row["wind_speed"]]
     return {

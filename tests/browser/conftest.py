@@ -1,4 +1,7 @@
-"""Debian's Chromium without a window, on a real server. What a page does wrong in passing fails its test: requests to elsewhere, violated policies, exceptions."""
+"""Debian's Chromium without a window, on a real server.
+
+What a page does wrong in passing fails its test: requests to elsewhere, violated policies, exceptions.
+"""
 
 import os
 import shutil

@@ -1,4 +1,6 @@
-"""These tests check access for everybody: names for what can be operated, contrast, a way without a mouse, narrow screens."""
+"""These tests check access for everybody: names for what can be operated, contrast, a way without a mouse, narrow
+screens.
+"""
 
 from importlib.resources import files
 from pathlib import Path

@@ -178,10 +178,10 @@ def test_a_query_that_reads_from_the_beginning_finds_what_was_played_before(page
 def test_events_are_sent_from_the_page_and_faults_in_them_placed(page: Page, client: Client) -> None:
     client.create_stream("hall")
     page.get_by_role("button", name="hall").click()
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
     page.get_by_role("textbox", name="Events").fill('{"s":')
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("line 1, column")
     assert client.stream("hall")["accepted"] == 1
 
@@ -276,14 +276,17 @@ def test_a_file_is_loaded_under_the_name_that_is_filled_in(page: Page, client: C
 
 
 def test_an_event_as_it_is_proposed_moves_no_watermark(page: Page, client: Client) -> None:
-    """This holds for a stream that replays the past. It also holds for one without a watermark yet, to which the past may still come."""
+    """This holds for a stream that replays the past.
+
+    It also holds for one without a watermark yet, to which the past may still come.
+    """
     client.create_stream("hall")
     client.create_stream("cellar", max_delay="PT1H")
     client.send("cellar", json.dumps({"s": "<http://example.org/s>", "p": "<http://example.org/v>", "o": '"1"', "at": "2013-02-01T10:00:00.25Z"}))
     before = client.stream("cellar")
     for name in ("cellar", "hall"):
         page.get_by_role("button", name=name).click()
-        page.get_by_role("button", name="Send").click()
+        page.get_by_role("button", name="Send", exact=True).click()
         expect(page.locator(".figures-list dd").first).to_have_text("2" if name == "cellar" else "1")
     found = client.stream("cellar")
     assert [found[key] for key in ("latest", "watermark", "late")] == [before["latest"], before["watermark"], 0]
@@ -395,7 +398,7 @@ def test_the_page_shows_what_a_token_may(context: BrowserContext, tmp_path: Path
             expect(page.get_by_role("button", name="Run")).to_be_disabled()
         if streams:
             rail.get_by_role("button", name="hall").first.click()
-            page.get_by_role("button", name="Send").click()
+            page.get_by_role("button", name="Send", exact=True).click()
             expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
             expect(page.get_by_role("button", name="Delete")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)

@@ -1,4 +1,6 @@
-"""The documentation site, built from docs/ and served by a server, in a browser: what its search finds, and that nothing comes from elsewhere."""
+"""The documentation site, built from docs/ and served by a server, in a browser: what its search finds, and that
+nothing comes from elsewhere.
+"""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +30,9 @@ QUESTIONS = {
     "change a running query without missing solutions": "questions/#change-a-query-that-runs",
     "average over the last hour": "questions/#compute-an-average-over-the-last-hour",
 }
-"""Questions of newcomers, chosen before the search was tuned, and the place of an answer that must be among the first three hits."""
+"""Questions of newcomers, chosen before the search was tuned, and the place of an answer that must be among the first
+three hits.
+"""
 ELSEWHERE = {
     "late events are dropped": "questions/#accept-events-that-arrive-late",  # apache/flink#6104
     "detect the absence of an event": "questions/#get-an-alert-when-a-sensor-stops-sending",  # siddhi-io/siddhi#405
@@ -43,7 +47,10 @@ ELSEWHERE = {
     "basic authentication with roles": "questions/#give-a-colleague-access-to-read-only",  # confluentinc/ksql#6192
     "stream the results of a query to a browser": "questions/#show-results-in-a-browser",  # w3c/sparql-query#323
 }
-"""What users of other engines asked in public, with the place where they did. Of these twelve, the search answered one before it was tuned for them."""
+"""What users of other engines asked in public, with the place where they did.
+
+Of these twelve, the search answered one before it was tuned for them.
+"""
 HITS = """
     () => {
         const links = (root) => [...root.querySelectorAll("*")].flatMap((each) => (each.shadowRoot ? [...each.shadowRoot.querySelectorAll("a"), ...links(each.shadowRoot)] : []));
@@ -106,7 +113,9 @@ def test_pages_come_from_the_server_alone(opened: Page, site: str, path: str) ->
 
 
 def test_addresses_of_the_site(site: str) -> None:
-    """The folder is entered without its slash, a missing page is the site's own, and files are asked for again by their tag."""
+    """The folder is entered without its slash, a missing page is the site's own, and files are asked for again by
+    their tag.
+    """
     with httpx.Client(base_url=site, follow_redirects=True) as http:
         assert str(http.get(site.removesuffix("/")).url) == site
         assert str(http.get("tutorial").url) == f"{site}tutorial/"

@@ -151,7 +151,7 @@ def test_an_example_describes_its_stream_and_keeps_how_it_was_set_up(page: Page,
 def test_a_stream_that_is_only_read_takes_events_from_its_page(page: Page, client: Client) -> None:
     client.register("alert", SECONDS)
     page.get_by_role("region", name="Streams").get_by_role("button", name="seconds").click()
-    page.get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_role("status").filter(has_text="1 accepted")).to_be_visible()
     assert client.query("alert")["unfed"] == []
 

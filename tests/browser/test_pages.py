@@ -1,4 +1,6 @@
-"""The console's pages of the background, of lag and errors, and of webhooks; the order and the filter of the table; the way to the documentation."""
+"""The console's pages of the background, of lag and errors, and of webhooks; the order and the filter of the table;
+the way to the documentation.
+"""
 
 from importlib.metadata import version
 from typing import Any

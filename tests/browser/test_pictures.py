@@ -141,7 +141,9 @@ def centre(page: Page, place: str) -> tuple[float, float]:
 
 
 def test_points_of_wkt_on_a_map(page: Page, client: Client) -> None:
-    """East is right and north is up; EPSG:4326 has its latitude first; a place that is seen again is one mark, and the newest is shown."""
+    """East is right and north is up; EPSG:4326 has its latitude first; a place that is seen again is one mark, and
+    the newest is shown.
+    """
     client.register("ships", SHIPS)
     client.register("sightings", SIGHTINGS)
     points = (

@@ -79,7 +79,9 @@ def first_rows(place: Locator) -> Locator:
 
 
 def test_a_file_that_is_dropped_on_a_stream(page: Page, client: Client) -> None:
-    """Its mapping is proposed and may be changed; a row that does not map is told with its field, or set aside and shown."""
+    """Its mapping is proposed and may be changed; a row that does not map is told with its field, or set aside and
+    shown.
+    """
     client.create_stream("readings", description="of the cellar", max_delay="PT5S")
     open_stream(page, "readings")
     place = drop(page, "readings.csv", ROWS)
@@ -114,7 +116,10 @@ def test_a_file_that_is_dropped_on_a_stream(page: Page, client: Client) -> None:
 
 
 def test_each_guess_has_its_alternative(page: Page, client: Client) -> None:
-    """Each choice is asked of the server anew: day and month, the zone, the subject and what values are. Nothing of a file is markup."""
+    """Each choice is asked of the server anew: day and month, the zone, the subject and what values are.
+
+    Nothing of a file is markup.
+    """
     page.get_by_role("button", name="Send a file", exact=True).click()
     place = drop(page, "ais.csv", (OUTSIDE / "05-ais.csv").read_text())
     expect(place.get_by_role("alert")).to_contain_text("is 2018-01-04 with the day first, and 2018-04-01 with the month first")
@@ -155,7 +160,9 @@ def test_each_guess_has_its_alternative(page: Page, client: Client) -> None:
 
 
 def test_a_large_file_is_sent_in_parts(page: Page, client: Client) -> None:
-    """A part whose answer is awaited when the sending is cancelled is accepted once, also if it is sent again; messages count the file's rows."""
+    """A part whose answer is awaited when the sending is cancelled is accepted once, also if it is sent again;
+    messages count the file's rows.
+    """
     count = 30_000
     rows = [f"2026-01-01T{k // 3600:02}:{k // 60 % 60:02}:{k % 60:02}Z,sensor {k % 7},{k}.5 is the value of this row" for k in range(count)]
     rows[-1] = "never,sensor 1,x"

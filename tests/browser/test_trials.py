@@ -13,7 +13,9 @@ from tests.server.conftest import EX, event, values
 
 pytestmark = pytest.mark.slow
 LAST = 1103
-"""Pairs of consecutive seconds begin at the seconds 1 to 1102; each text leaves one of them out, so both find 1,100, which take two pages."""
+"""Pairs of consecutive seconds begin at the seconds 1 to 1102; each text leaves one of them out, so both find 1,100,
+which take two pages.
+"""
 
 
 def pairs(stream: str, without: int, columns: str = "?v ?w") -> str:

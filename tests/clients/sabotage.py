@@ -18,7 +18,10 @@ _CUT_S = 0.3
 
 
 class Proxy:
-    """Leads connections from a port of its own to another one of this machine. `cut` resets all of them, and refuses new ones for a moment."""
+    """Leads connections from a port of its own to another one of this machine.
+
+    `cut` resets all of them, and refuses new ones for a moment.
+    """
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -73,7 +76,10 @@ class Proxy:
 
 
 class Saboteur:
-    """Runs a server behind a proxy. For each `strike`, it kills the server and starts it again, or cuts the network, by turns."""
+    """Runs a server behind a proxy.
+
+    For each `strike`, it kills the server and starts it again, or cuts the network, by turns.
+    """
 
     def __init__(self, directory: Path, port: int, *flags: str) -> None:
         self._directory, self._port, self._flags = directory, port, flags

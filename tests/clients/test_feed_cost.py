@@ -1,4 +1,6 @@
-"""The feeds of both clients, in one run: the JavaScript client takes no more time for an event than the Python client, of CPU and in all."""
+"""The feeds of both clients, in one run: the JavaScript client takes no more time for an event than the Python
+client, of CPU and in all.
+"""
 
 import json
 import sys
@@ -35,7 +37,10 @@ with Client(url).feed(stream) as feed:
 
 
 def test_a_feed_in_javascript_costs_no_more(package: Path, tmp_path: Path) -> None:
-    """Each client writes its events as texts, in frames of about 500, by turns over one server. Its least seconds count, of CPU and in all."""
+    """Each client writes its events as texts, in frames of about 500, by turns over one server.
+
+    Its least seconds count, of CPU and in all.
+    """
     commands = {"javascript": (str(NODE), "tests/feed_cost.mjs"), "python": (sys.executable, "-c", IN_PYTHON)}
     best = {name: {"cpu_s": float("inf"), "wall_s": float("inf")} for name in commands}
     with serving(tmp_path / "data") as url:

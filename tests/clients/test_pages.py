@@ -1,4 +1,6 @@
-"""Pages that authors copy, pasted beside the installed package and opened in a browser: they are of another origin than the server."""
+"""Pages that authors copy, pasted beside the installed package and opened in a browser: they are of another origin
+than the server.
+"""
 
 import re
 import shutil

@@ -1,4 +1,6 @@
-"""Feeds and subscriptions of the JavaScript package while the server is killed and the network cut: each event and each solution is there once."""
+"""Feeds and subscriptions of the JavaScript package while the server is killed and the network cut: each event and
+each solution is there once.
+"""
 
 import json
 import os

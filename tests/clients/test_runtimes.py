@@ -1,4 +1,7 @@
-"""The JavaScript package in the oldest Node.js that it supports, which has no WebSocket, and in Deno. Both come from PyPI."""
+"""The JavaScript package in the oldest Node.js that it supports, which has no WebSocket, and in Deno.
+
+Both come from PyPI.
+"""
 
 import json
 import sys

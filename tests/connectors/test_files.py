@@ -1,4 +1,6 @@
-"""Files and directories in: rows with offsets, resumed at each, new files and appended lines, replaced files, Parquet by row, and kills."""
+"""Files and directories in: rows with offsets, resumed at each, new files and appended lines, replaced files, Parquet
+by row, and kills.
+"""
 
 import json
 import threading
@@ -343,7 +345,10 @@ def letters(client: Client, stream: str) -> list[dict[str, Any]]:
 def test_messages_at_fault_stop_nothing(
     client: Client, url: str, stream: str, tmp_path: Path, file: str, text: str, told: tuple[str, str | None, str | None]
 ) -> None:
-    """The dead-letter feed has them by default; a connector that starts again begins after them. With skip they are only counted."""
+    """The dead-letter feed has them by default; a connector that starts again begins after them.
+
+    With skip they are only counted.
+    """
     (tmp_path / file).write_text(text)
     for name, more in ((stream, {}), (f"{stream}/skip", {"on_error": "skip"})):
         client.create_stream(name, mapping=NUMBERS)

@@ -1,7 +1,8 @@
-"""Kafka in and out, against librdkafka's mock broker: by partition and offset, across kills, and with faults that name the remedy.
+"""Kafka in and out, against librdkafka's mock broker: by partition and offset, across kills, and with faults that
+name the remedy.
 
-The mock proves the protocol. That a broker hides what was not committed, and refuses an earlier producer of the same transactional id, is
-Kafka's own promise: the mock keeps neither.
+The mock proves the protocol. That a broker hides what was not committed, and refuses an earlier producer of the same
+transactional id, is Kafka's own promise: the mock keeps neither.
 """
 
 import json
@@ -69,7 +70,10 @@ def read(source: KafkaSource, number: int) -> list[tuple[str, str, bytes]]:
 
 # ---------------------------------------------------------------- in
 def test_partitions_are_read_each_from_its_position(broker: MockKafka, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Further partitions are looked for at each read. The mock cannot add any, so that none is disturbed by it is all that is shown."""
+    """Further partitions are looked for at each read.
+
+    The mock cannot add any, so that none is disturbed by it is all that is shown.
+    """
     monkeypatch.setattr("connectors.inbound.kafka._LOOK_S", 0.0)
     broker.publish("parts", "a", None, "b", "c", partition=0)
     broker.publish("parts", "x", "y", partition=2)
@@ -214,7 +218,10 @@ def test_a_partition_that_waits_for_others_does_not_hold_them_up(tmp_path: Path,
 
 @pytest.mark.soak
 def test_every_message_is_evaluated_once_and_in_order_whoever_is_killed(tmp_path: Path) -> None:
-    """The mock keeps messages in memory, so all are killed but the broker. Four partitions are the stream's declared sources."""
+    """The mock keeps messages in memory, so all are killed but the broker.
+
+    Four partitions are the stream's declared sources.
+    """
     chance = Random(10)
     with mock_kafka() as broker, restarted_server(tmp_path) as server:
         broker.create_topics("readings", "found", "epsparql-cursors")

@@ -1,4 +1,6 @@
-"""Event streams in: pages of any publisher against a real HTTP server, and those of a server of ours, with kills of everything."""
+"""Event streams in: pages of any publisher against a real HTTP server, and those of a server of ours, with kills of
+everything.
+"""
 
 import gzip
 import threading

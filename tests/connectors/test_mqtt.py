@@ -1,4 +1,6 @@
-"""MQTT in and out, against a real mosquitto: at least once and in order, across kills of everything, and with faults that name the remedy."""
+"""MQTT in and out, against a real mosquitto: at least once and in order, across kills of everything, and with faults
+that name the remedy.
+"""
 
 import json
 import subprocess
@@ -129,7 +131,9 @@ def read_all(source: MqttSource, number: int) -> list[bytes]:
 
 
 def test_every_message_is_evaluated_and_no_solution_comes_twice_whoever_is_killed(tmp_path: Path, broker: Daemon) -> None:
-    """Messages that come again behind newer ones are not late, since the stream waits for them; equal ones are one event."""
+    """Messages that come again behind newer ones are not late, since the stream waits for them; equal ones are one
+    event.
+    """
     chance = Random(10)
     with restarted_server(tmp_path) as server:
         server.client.create_stream("default", max_delay="P30D")

@@ -1,4 +1,6 @@
-"""JetStream in and out, against a real nats-server: from a sequence, across kills of everything, and with faults that name the remedy."""
+"""JetStream in and out, against a real nats-server: from a sequence, across kills of everything, and with faults that
+name the remedy.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""PostgreSQL in and out, against a real database: changes by op, the rows of the start, transactions in pieces, and kills of everything."""
+"""PostgreSQL in and out, against a real database: changes by op, the rows of the start, transactions in pieces, and
+kills of everything.
+"""
 
 import json
 import threading
@@ -172,7 +174,9 @@ def values_of_rows(messages: Sequence[Message]) -> list[str]:
 
 
 def test_rows_that_share_a_value_of_the_cursor_come_once(shared: Postgresql, polled: psycopg.Connection[Any]) -> None:
-    """Rows that come later with the greatest value are read too, whatever their order, and wherever the connector resumed."""
+    """Rows that come later with the greatest value are read too, whatever their order, and wherever the connector
+    resumed.
+    """
     source = polling(shared)
     source.seek(None)
     assert source.read(10, 0.05) == []

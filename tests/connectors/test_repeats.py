@@ -1,4 +1,6 @@
-"""Connectors with `once_per`: of the solutions with one key, one is written within a duration, whatever fails or begins again."""
+"""Connectors with `once_per`: of the solutions with one key, one is written within a duration, whatever fails or
+begins again.
+"""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager

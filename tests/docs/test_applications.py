@@ -1,4 +1,6 @@
-"""Applications on real data: the queries of docs/applications.md, with the numbers of the specification's `conformance/apps.md`."""
+"""Applications on real data: the queries of docs/applications.md, with the numbers of the specification's
+`conformance/apps.md`.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""docs/background.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand on the page."""
+"""docs/background.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand
+on the page.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""Each claim of speed in the documentation stands beside the command that measures it, or a link to the page of such commands."""
+"""Each claim of speed in the documentation stands beside the command that measures it, or a link to the page of such
+commands.
+"""
 
 import re
 from pathlib import Path

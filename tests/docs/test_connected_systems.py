@@ -1,4 +1,6 @@
-"""The pages of the cookbook about other systems: their files are written and their commands run as they stand, on ports of the test's own."""
+"""The pages of the cookbook about other systems: their files are written and their commands run as they stand, on
+ports of the test's own.
+"""
 
 import os
 import re
@@ -44,7 +46,10 @@ class Page:
 
     @contextmanager
     def running(self, command: str, port: int) -> Iterator[None]:
-        """Run the page's server, on a port of the test's own, until the block is left. The words are the page's; the process is a fork, which costs less."""
+        """Run the page's server, on a port of the test's own, until the block is left.
+
+        The words are the page's; the process is a fork, which costs less.
+        """
         assert command.endswith(" &")
         program, *words = shlex.split(command.removesuffix(" &"))
         assert program == "epsparql"

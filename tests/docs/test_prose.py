@@ -40,7 +40,9 @@ ALLOWED = {
     "serve --help": {"bucket"},
     "bench --help": {"goals"},  # a benchmark's name
 }
-"""The retired words that a text may use outside of code: names of stored things and of other systems, and the engine's own words."""
+"""The retired words that a text may use outside of code: names of stored things and of other systems, and the
+engine's own words.
+"""
 
 
 def plain(text: str) -> str:

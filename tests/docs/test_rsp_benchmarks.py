@@ -20,7 +20,9 @@ ANSWERS = {
     6: ("csparql", 1),
     7: ("csparql", 1),
 }
-"""The engine whose answer is compared, and the milliseconds by which the stream is later, since each engine opened its first window at another time."""
+"""The engine whose answer is compared, and the milliseconds by which the stream is later, since each engine opened
+its first window at another time.
+"""
 Window = list[str]
 
 

@@ -1,4 +1,6 @@
-"""The documentation site, as far as it can be checked without building it: its navigation, its links, and the pages of its reference."""
+"""The documentation site, as far as it can be checked without building it: its navigation, its links, and the pages
+of its reference.
+"""
 
 import re
 import tomllib

@@ -19,7 +19,9 @@ Patterns = st.SearchStrategy[a.Pattern]
 Expressions = st.SearchStrategy[a.Expression]
 
 numbering: st.SearchStrategy["count[int]"] = st.shared(st.builds(count), key="numbering")
-"""One counter an example, for names that SPARQL forbids to share: blank nodes of each group, assigned variables, aggregates."""
+"""One counter an example, for names that SPARQL forbids to share: blank nodes of each group, assigned variables,
+aggregates.
+"""
 fresh = numbering.map(next)
 
 # ---------------------------------------------------------------- terms
@@ -275,7 +277,10 @@ def sources(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> tuple[Patterns, dict[str, Any]]:
-    """Draw the patterns that a query may be made of, and the sources that it reads. Parts stand in windows only where the query has windows."""
+    """Draw the patterns that a query may be made of, and the sources that it reads.
+
+    Parts stand in windows only where the query has windows.
+    """
     read = draw(sources())
     if not read["sources"].windows:
         return patterns, read
@@ -335,7 +340,9 @@ queries: st.SearchStrategy[a.Query] = st.builds(_settled, st.one_of(selects(), o
 
 # ---------------------------------------------------------------- comparison
 def canonical(node: Any, names: dict[Variable, Variable] | None = None) -> Any:
-    """`node` with its hidden aggregates and keys named in order of the tree, and the aggregates of a group in order of their text."""
+    """`node` with its hidden aggregates and keys named in order of the tree, and the aggregates of a group in order
+    of their text.
+    """
     names = {} if names is None else names
     if isinstance(node, tuple):
         return tuple(canonical(part, names) for part in node)

@@ -1,4 +1,6 @@
-"""Each message as the user reads it, word for word: tests/golden/*.txt, which `python -m tests.epsparql.golden` writes anew."""
+"""Each message as the user reads it, word for word: tests/golden/*.txt, which `python -m tests.epsparql.golden`
+writes anew.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""These tests check that texts which were parsed once mean the same when they are looked up, and that nothing but their meaning is read."""
+"""These tests check that texts which were parsed once mean the same when they are looked up, and that nothing but
+their meaning is read.
+"""
 
 import os
 import pickle

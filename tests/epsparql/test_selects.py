@@ -1,4 +1,6 @@
-"""GROUP BY, aggregates, modifiers, VALUES, GRAPH, sub-SELECT and the four query forms: text and the algebra it means (SPARQL 1.1, 18.2.4)."""
+"""GROUP BY, aggregates, modifiers, VALUES, GRAPH, sub-SELECT and the four query forms: text and the algebra it means
+(SPARQL 1.1, 18.2.4).
+"""
 
 import pytest
 
@@ -197,7 +199,9 @@ MODIFIERS = [
 
 @pytest.mark.parametrize(("text", "modifiers"), MODIFIERS)
 def test_modifiers(text: str, modifiers: Modifiers) -> None:
-    """The modifiers are those of a SELECT, of a sub-SELECT, and of the other forms, where they are a sub-SELECT of all variables."""
+    """The modifiers are those of a SELECT, of a sub-SELECT, and of the other forms, where they are a sub-SELECT of
+    all variables.
+    """
     assert query_of(f"SELECT ?s {{ ?s :a ?x }} {text}") == Select(A, (S,), False, modifiers=modifiers)
     assert query_of(f"SELECT * {{ {{ SELECT ?s {{ ?s :a ?x }} {text} }} }}").pattern == SubSelect(A, (S,), False, modifiers)
     rows = A if modifiers == PLAIN else SubSelect(A, (S, X), False, modifiers)

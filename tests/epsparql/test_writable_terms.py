@@ -1,4 +1,6 @@
-"""These terms can be written by the formats: RFC 3987 and RFC 5646 by tables, and pyoxigraph, which reads and writes the formats, as a second opinion."""
+"""These terms can be written by the formats: RFC 3987 and RFC 5646 by tables, and pyoxigraph, which reads and writes
+the formats, as a second opinion.
+"""
 
 import pyoxigraph as ox
 import pytest

@@ -1,4 +1,5 @@
-"""A naive evaluator of programs, by brute force from the definitions: it shares the parser with the product, and nothing else.
+"""A naive evaluator of programs, by brute force from the definitions: it shares the parser with the product, and
+nothing else.
 
 Each rule of a program reads events that are sent, and heads of rules before it. Arguments are whole numbers.
 """

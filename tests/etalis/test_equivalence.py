@@ -1,4 +1,6 @@
-"""Random programs: the engine gives what the naive evaluator gives, and what it gives when it is stopped half-way and goes on from a snapshot."""
+"""Random programs: the engine gives what the naive evaluator gives, and what it gives when it is stopped half-way and
+goes on from a snapshot.
+"""
 
 import json
 from dataclasses import replace

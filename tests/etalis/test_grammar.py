@@ -1,4 +1,6 @@
-"""These tests check the grammar of the ETALIS Language for Events: faults with their places, and that prediction changes nothing."""
+"""These tests check the grammar of the ETALIS Language for Events: faults with their places, and that prediction
+changes nothing.
+"""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Programs that write derived events to a stream: what is written, who reads it, cycles through other queries, and a run that goes on from a snapshot."""
+"""Programs that write derived events to a stream: what is written, who reads it, cycles through other queries, and a
+run that goes on from a snapshot.
+"""
 
 import pytest
 
@@ -59,7 +61,9 @@ WRITTEN = [
 
 @pytest.mark.parametrize(("program", "sent", "wanted"), WRITTEN)
 def test_what_is_written(program: str, sent: str, wanted: str) -> None:
-    """A second query sees exactly the triples that `sent` events would have, on the same nodes; the program reports what it reports without the stream."""
+    """A second query sees exactly the triples that `sent` events would have, on the same nodes; the program reports
+    what it reports without the stream.
+    """
     text = query_text(INTO + program)[0]
     found = emitted({"program": text, "reader": ALL}, {"default": sent})
     assert triples(found) == triples_of(wanted)
@@ -77,7 +81,9 @@ def test_triples_are_written_as_they_are() -> None:
 
 @pytest.mark.parametrize("stream", ["default", "urn:t:out"])
 def test_a_program_does_not_read_what_it_writes(stream: str) -> None:
-    """Its events are its own already, so it may write a stream that it reads, even where it asks for what is absent there. Others read all of it."""
+    """Its events are its own already, so it may write a stream that it reads, even where it asks for what is absent
+    there. Others read all of it.
+    """
     program = "n(X) <- a(X). d(X) <- a(X) seq n(X). any(N) <- rdf:type(N, 'urn:ele:n')."
     sent = "event(a(1),1). event(a(1),2). event(n(1),3)."
     alone = query_text(f"from_stream('{stream}'). {program}")[0]

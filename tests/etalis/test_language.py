@@ -1,4 +1,6 @@
-"""Programs about what the conformance programs do not cover: terms, instants, alarms, aggregates, labels, static rules, and what is not built."""
+"""Programs about what the conformance programs do not cover: terms, instants, alarms, aggregates, labels, static
+rules, and what is not built.
+"""
 
 import json
 import re
@@ -166,7 +168,10 @@ def test_refusals(program: str, reason: str) -> None:
 
 
 def test_rising_readings(tmp_path: Path) -> None:
-    """Forty rising readings make n(n+1)/2 events; a rule with blank nodes would make 2^n - 1. The second run finds all code loaded."""
+    """Forty rising readings make n(n+1)/2 events; a rule with blank nodes would make 2^n - 1.
+
+    The second run finds all code loaded.
+    """
     program = "inc(X, X) <- temp(X). inc(X, Y) <- inc(X, Z) seq temp(Y) where Z < Y."
     stream = " ".join(f"event(temp({k}),{k})." for k in range(1, 41))
     run_program(tmp_path, program, stream)

@@ -61,7 +61,10 @@ JOINED = [
 
 @pytest.mark.parametrize("program", JOINED)
 def test_an_event_asks_the_host_nothing(program: str) -> None:
-    """A question takes twenty times as long as a join. A few are there once a program: its constants (docs/decisions/0090-events-where-they-come.md)."""
+    """A question takes twenty times as long as a join.
+
+    A few are there once a program: its constants (docs/decisions/0090-events-where-they-come.md).
+    """
     engine, n = Engine(), 120
     text, policy = query_text(f"print_trigger(d/2). {program}")
     sent = " ".join(f"event({'abc'[k % 3]}({k // 3 % 4}, {k}), {k + 1})." for k in range(n))

@@ -1,4 +1,6 @@
-"""Random programs mean what their translations to EP-SPARQL mean: both run in one engine, and give the same events on the same intervals."""
+"""Random programs mean what their translations to EP-SPARQL mean: both run in one engine, and give the same events on
+the same intervals.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

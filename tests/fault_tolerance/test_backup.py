@@ -1,4 +1,6 @@
-"""`epsparql backup` copies a directory whose server runs, as docs/operations.md says, and a server continues from the copy."""
+"""`epsparql backup` copies a directory whose server runs, as docs/operations.md says, and a server continues from the
+copy.
+"""
 
 import re
 import threading

@@ -1,4 +1,6 @@
-"""The demo on a standalone Spark cluster of processes on this machine: the same solutions, also when a worker dies in the middle of the stream."""
+"""The demo on a standalone Spark cluster of processes on this machine: the same solutions, also when a worker dies in
+the middle of the stream.
+"""
 
 import os
 import re
@@ -29,9 +31,11 @@ def said(directory: Path, pattern: str) -> bool:
 
 
 def test_a_cluster_whose_machines_share_a_store_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readings of the demo, in two partitions, with snapshots; the worker with the engines dies. Tasks know nothing but the store's URI.
+    """Readings of the demo, in two partitions, with snapshots; the worker with the engines dies. Tasks know nothing
+    but the store's URI.
 
-    Spark's processes know each other by a secret, as those of compose.yaml do. A worker with another secret is not let in.
+    Spark's processes know each other by a secret, as those of compose.yaml do. A worker with another secret is not
+    let in.
     """
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)

@@ -1,7 +1,8 @@
-"""Kills with -9 over two, three and four partitions, among registrations, drops, changes of the background, pauses and queries that read the past.
+"""Kills with -9 over two, three and four partitions, among registrations, drops, changes of the background, pauses
+and queries that read the past.
 
-The number of partitions changes at each start. The solutions, their ids and their order are those of one undisturbed engine. `EPSPARQL_KILLS` says how
-often Spark's processes die in `make soak`.
+The number of partitions changes at each start. The solutions, their ids and their order are those of one undisturbed
+engine. `EPSPARQL_KILLS` says how often Spark's processes die in `make soak`.
 """
 
 import os
@@ -144,7 +145,10 @@ def test_on_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 @pytest.mark.soak
 def test_on_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Executors and whole workers of a standalone cluster die, too. There is one worker more than partitions, and another comes for each that dies."""
+    """Executors and whole workers of a standalone cluster die, too.
+
+    There is one worker more than partitions, and another comes for each that dies.
+    """
     data, chance = tmp_path / "data", Random(7)
     with running_cluster(tmp_path, max(PARTITIONS) + 1) as (url, workers), ExitStack() as stack, fed(data, chance, monkeypatch) as changes:
         numbers = count(len(workers))
@@ -186,7 +190,8 @@ def kill_in_turn(
     find: Callable[[SparkRunner, str], tuple[int, ...]],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Kill processes of these kinds at random. A server dies every five kills, and the next one begins with another number of partitions.
+    """Kill processes of these kinds at random. A server dies every five kills, and the next one begins with another
+    number of partitions.
 
     Print the longest gap for each kind: the time from a kill until an event that came after it has its solutions.
     """

@@ -1,7 +1,8 @@
-"""Processes killed with -9 while a log is fed: the solutions are those of a run that nothing disturbed, each once, and nothing is left behind.
+"""Processes killed with -9 while a log is fed: the solutions are those of a run that nothing disturbed, each once,
+and nothing is left behind.
 
-The moments are random, and the same on every run; some are sought: while a snapshot is written, or while solutions are there and not yet published.
-EPSPARQL_CHAOS=N kills N times on Spark (`make chaos`).
+The moments are random, and the same on every run; some are sought: while a snapshot is written, or while solutions
+are there and not yet published. EPSPARQL_CHAOS=N kills N times on Spark (`make chaos`).
 """
 
 import os
@@ -35,7 +36,9 @@ BACKLOG_KILLS = 3
 PARTITIONS = 2
 HITS = 5  # tries to hit a victim that stands
 MOMENT_S = 20 if is_full() else 3
-"""How long a moment is sought, which takes a core; a process that it does not come to in that time is killed all the same."""
+"""How long a moment is sought, which takes a core; a process that it does not come to in that time is killed all the
+same.
+"""
 WORKER = "pipeline.spark.worker_daemon pyspark.worker"
 Family = Mapping[int, str]
 """Processes by their numbers, and their command lines."""
@@ -142,7 +145,9 @@ def java_of(driver: int, _: Family) -> tuple[int, ...]:
 
 
 def workers_of(driver: int, seen: Family) -> tuple[int, ...]:
-    """The processes that may host the engine: what a daemon of Spark's tasks has forked, below the driver or, `seen` there before, without that daemon."""
+    """The processes that may host the engine: what a daemon of Spark's tasks has forked, below the driver or, `seen`
+    there before, without that daemon.
+    """
     table = cases.processes()
     forked = [pid for pid, args in cases.below(driver, table).items() if args.endswith(WORKER) and table[table[pid][0]][1] == args]
     orphans = [pid for pid, args in seen.items() if args.endswith(WORKER) and table.get(pid) == (1, args)]
@@ -150,7 +155,10 @@ def workers_of(driver: int, seen: Family) -> tuple[int, ...]:
 
 
 def daemon_of(driver: int, seen: Family) -> tuple[int, ...]:
-    """The process that forks Spark's Python workers: who loses it is nobody's. Where they have lost it already, they themselves."""
+    """The process that forks Spark's Python workers: who loses it is nobody's.
+
+    Where they have lost it already, they themselves.
+    """
     table, workers = cases.processes(), workers_of(driver, seen)
     daemons = {parent for parent, _ in (table[pid] for pid in workers if pid in table) if parent != 1}
     return tuple(daemons) or workers
@@ -212,7 +220,9 @@ def unpublished(data: Path) -> bool:
 
 
 def test_in_process(tmp_path: Path) -> None:
-    """The runner's process dies at random moments, then while it writes snapshots, and between solutions and the head that publishes them."""
+    """The runner's process dies at random moments, then while it writes snapshots, and between solutions and the head
+    that publishes them.
+    """
     chance, data = Random(7), tmp_path / "data"
     with fed(data, seed=7) as (log, client):
         for _ in range(5 if is_full() else 1):

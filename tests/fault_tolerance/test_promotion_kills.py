@@ -1,7 +1,7 @@
 """Promotions under 10,000 events a second, with a server that is killed with -9 in between.
 
-Up to each position the solutions are those of the text before, and beyond it those of the next, as engines find them that run one text alone over the log.
-EPSPARQL_RATE gives another rate, for machines that cannot deliver this one.
+Up to each position the solutions are those of the text before, and beyond it those of the next, as engines find them
+that run one text alone over the log. EPSPARQL_RATE gives another rate, for machines that cannot deliver this one.
 """
 
 import os
@@ -48,7 +48,10 @@ def body(first: int, after: int) -> str:
 
 
 class Feeder:
-    """Sends events at an even pace, each once, across deaths of the server. A body has all that is due, and is sent again until it is taken."""
+    """Sends events at an even pace, each once, across deaths of the server.
+
+    A body has all that is due, and is sent again until it is taken.
+    """
 
     def __init__(self, url: str) -> None:
         self.url, self.sent, self.begun_s, self._over = url, 0, time.monotonic(), Event()

@@ -1,4 +1,6 @@
-"""A server is killed with -9 while a connector without state of its own reads backlogs: each message is evaluated once, in order, and none is late."""
+"""A server is killed with -9 while a connector without state of its own reads backlogs: each message is evaluated
+once, in order, and none is late.
+"""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +21,10 @@ MESSAGES = 1500 if is_full() else 200
 
 
 def read_on(client: Client, child: Child, chance: Random, life: int | None) -> bool:
-    """Read the sources one after the other, from where the log stands; the server dies after `life` bodies. Return whether all is read."""
+    """Read the sources one after the other, from where the log stands; the server dies after `life` bodies.
+
+    Return whether all is read.
+    """
     positions, bodies = client.sources("default"), 0
     for k, source in enumerate(SOURCES):
         position = positions[source]

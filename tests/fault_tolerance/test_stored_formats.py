@@ -1,4 +1,6 @@
-"""Stored data have a layout, and a layout has a number: a change of one without the other fails here (pipeline/log/format_version.py)."""
+"""Stored data have a layout, and a layout has a number: a change of one without the other fails here
+(pipeline/log/format_version.py).
+"""
 
 import dataclasses
 import json
@@ -28,7 +30,10 @@ from server.webhook_delivery.registrations import GivenUp, Webhook
 from tests.support.logs import Clock, occurrences
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "stored-formats.json"
-"""The layouts of each format number. `python -m tests.fault_tolerance.test_stored_formats` writes those of today's number."""
+"""The layouts of each format number.
+
+`python -m tests.fault_tolerance.test_stored_formats` writes those of today's number.
+"""
 CLASSES = (
     segments.SegmentLink, codec.Record, Rejected, writer_state._State, keys.Ack, Stream, Version, Registration, BackgroundGraph, SourceState,
     FrameSummary, SolutionRun, StateChange, sliced_rows._Index, manifest.Extent, manifest.StoredFile, manifest.Manifest, replicator._Note, FormatNote,

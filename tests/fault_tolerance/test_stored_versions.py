@@ -1,8 +1,9 @@
 """Data directories written by earlier versions are read by this one, and go on from where they stood.
 
-Each fixture was written in segments of 4 KiB by `write_fixture` below: two directories, of one engine and of two partitions, and `expected.json` with
-the solutions that its version gave, up to the stop and after it went on with `send_rest`. `0.1.0.tar.xz` is of that version, `format-2.tar.xz` is
-the first of format 2 (pipeline/log/format_version.py), and `node-names-1.tar.xz` the last whose queries named nodes in the form 1.
+Each fixture was written in segments of 4 KiB by `write_fixture` below: two directories, of one engine and of two
+partitions, and `expected.json` with the solutions that its version gave, up to the stop and after it went on with
+`send_rest`. `0.1.0.tar.xz` is of that version, `format-2.tar.xz` is the first of format 2
+(pipeline/log/format_version.py), and `node-names-1.tar.xz` the last whose queries named nodes in the form 1.
 """
 
 import json
@@ -201,7 +202,9 @@ def test_a_new_registration_names_nodes_in_the_present_form(tmp_path: Path) -> N
 @pytest.mark.parametrize("partitions", [1, 2])
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_snapshot_of_an_earlier_version_is_taken(tmp_path: Path, version: str, partitions: int) -> None:
-    """A snapshot that is not taken costs a restart the whole log, so this version's plans must still be those of the earlier one."""
+    """A snapshot that is not taken costs a restart the whole log, so this version's plans must still be those of the
+    earlier one.
+    """
     unpack(version, tmp_path)
     found = sorted((tmp_path / str(partitions) / "snapshots").glob("*.snapshot"))
     assert len(found) == partitions

@@ -1,7 +1,9 @@
-"""Servers that stand by for each other over one store: killed, paused and cut off from the store, and looked at from outside.
+"""Servers that stand by for each other over one store: killed, paused and cut off from the store, and looked at from
+outside.
 
-Each server is a process, and reaches an emulation of S3 by a line of its own. Whoever sends gives each event a key, and sends it to either server until
-it is acknowledged. In the end each acknowledged event has one solution, under one id. EPSPARQL_TAKEOVERS says how many takeovers (`make takeovers`).
+Each server is a process, and reaches an emulation of S3 by a line of its own. Whoever sends gives each event a key,
+and sends it to either server until it is acknowledged. In the end each acknowledged event has one solution, under one
+id. EPSPARQL_TAKEOVERS says how many takeovers (`make takeovers`).
 """
 
 import itertools
@@ -158,7 +160,10 @@ def leader_of(pair: list[Member]) -> Member:
 
 
 def strike(fault: str, leader: Member, other: Member, sender: Sender) -> float:
-    """Let the leader suffer a fault, and return how long it took until an event was acknowledged by the other server. Both servers run in the end."""
+    """Let the leader suffer a fault, and return how long it took until an event was acknowledged by the other server.
+
+    Both servers run in the end.
+    """
     began = time.monotonic()
     if fault == KILL:
         leader.end(signal.SIGKILL)
@@ -233,7 +238,9 @@ def _wait_for_standby(member: Member) -> None:
 
 
 def code_of(member: Member) -> str:
-    """Return the code of the problem with which a server answers `/readyz`; nothing where it serves, or does not answer."""
+    """Return the code of the problem with which a server answers `/readyz`; nothing where it serves, or does not
+    answer.
+    """
     try:
         Client(member.url, patience_s=0).request("GET", "/readyz")
     except ApiError as fault:

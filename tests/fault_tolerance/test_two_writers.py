@@ -1,4 +1,6 @@
-"""These tests check what a store holds while two servers are at work, request by request, and which of them owns the store."""
+"""These tests check what a store holds while two servers are at work, request by request, and which of them owns the
+store.
+"""
 
 import shutil
 from collections.abc import Iterator
@@ -36,9 +38,11 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     ("what", "killed"), [("append", False), ("round", False), ("mend", False), ("merge", False), ("merge", True), ("remove", False), ("remove", True)]
 )
 def test_the_earlier_server_goes_on_at_any_moment_of_a_start(what: str, killed: bool, tmp_path: Path) -> None:
-    """And what it puts in the place of many is read at any moment, too: `merge` is a round that is about to commit, `remove` one that has.
+    """And what it puts in the place of many is read at any moment, too: `merge` is a round that is about to commit,
+    `remove` one that has.
 
-    `killed`: the later one, as soon as it has told that it writes. `make soak` tries each moment, other runs each third one.
+    `killed`: the later one, as soon as it has told that it writes. `make soak` tries each moment, other runs each
+    third one.
     """
     turns, over = 0, False
     while not over:
@@ -132,7 +136,10 @@ def test_what_an_earlier_server_puts_beyond_a_segment_never_counts(stage: Stage)
 
 
 def test_a_number_of_the_tail_is_never_free_again(stage: Stage) -> None:
-    """The earlier server stands still while the later one merges and removes all that can be removed. Its next entry is refused all the same."""
+    """The earlier server stands still while the later one merges and removes all that can be removed.
+
+    Its next entry is refused all the same.
+    """
     first = stage.begun("a")
     stage.append(first, 3)
     first.append("stands")
@@ -159,7 +166,10 @@ def test_a_store_that_lets_objects_be_written_twice_is_refused(tmp_path: Path) -
 
 
 def test_half_a_frame_is_cut_off(stage: Stage) -> None:
-    """The server is killed between the frame's two objects, so nobody was told of the frame. The entries that come instead are kept."""
+    """The server is killed between the frame's two objects, so nobody was told of the frame.
+
+    The entries that come instead are kept.
+    """
     first = stage.begun("a")
     stage.append(first, 2)
     first.append("half")

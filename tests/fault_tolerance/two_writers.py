@@ -1,4 +1,6 @@
-"""Servers on one store, of which a test says at each of their requests who goes on, what fails, and who is killed there."""
+"""Servers on one store, of which a test says at each of their requests who goes on, what fails, and who is killed
+there.
+"""
 
 import shutil
 import threading
@@ -125,7 +127,9 @@ class Server:
         self.keeping.begin(lambda: self._run(work))
 
     def solve(self) -> None:
-        """Write solutions up to the head of the log, as the runner does, and a snapshot, in whose place earlier ones go."""
+        """Write solutions up to the head of the log, as the runner does, and a snapshot, in whose place earlier ones
+        go.
+        """
         with closing(LogReader(self.data)) as reader:
             head = reader.head()
         solutions = FrameWriter(self.data / "solutions", durable=False, segment_bytes=SEGMENT_BYTES)
@@ -203,7 +207,10 @@ class Server:
 
 
 class Stepped:
-    """A place, at whose requests a server stands still. Of a folder it lists a page at a time, each as of another moment, as stores do."""
+    """A place, at whose requests a server stands still.
+
+    Of a folder it lists a page at a time, each as of another moment, as stores do.
+    """
 
     patience_s: float | None = None
 

@@ -1,4 +1,6 @@
-"""Tries mutants of the planner and the host, or with --native of compiled code, and prints how many were killed, and where the others are."""
+"""Tries mutants of the planner and the host, or with --native of compiled code, and prints how many were killed, and
+where the others are.
+"""
 
 import argparse
 import os
@@ -54,7 +56,10 @@ def main() -> int:
 
 
 def run_silently(trials: Trials, arguments: list[str]) -> int:
-    """Run pytest without what it and the tests print, which would be the same for each mutant. The trials tell what they find meanwhile."""
+    """Run pytest without what it and the tests print, which would be the same for each mutant.
+
+    The trials tell what they find meanwhile.
+    """
     sys.stdout.flush()
     null, kept = os.open(os.devnull, os.O_WRONLY), [os.dup(1), os.dup(2)]
     trials.tell = lambda text: os.write(kept[0], f"{text}\n".encode())

@@ -1,6 +1,7 @@
 """Small changes of a function, as mistakes are made: each leaves a program that runs, and does something else.
 
-What only people or mypy read is left as it is: annotations, docstrings, messages, assertions and the arms that no value reaches.
+What only people or mypy read is left as it is: annotations, docstrings, messages, assertions and the arms that no
+value reaches.
 """
 
 import ast
@@ -92,7 +93,9 @@ def _show(node: ast.AST) -> str:
 
 
 def list_functions(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Yield the functions of a module and the methods of its classes with their qualified names; what is nested in them is theirs."""
+    """Yield the functions of a module and the methods of its classes with their qualified names; what is nested in
+    them is theirs.
+    """
     for node in tree.body:
         if isinstance(node, Function):
             yield node.name, node
@@ -192,7 +195,10 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_last_resort(arm: ast.match_case) -> bool:
-    """Return whether an arm for all else does nothing, or returns nothing or False. Without it a function does the same, and the type checker complains."""
+    """Return whether an arm for all else does nothing, or returns nothing or False.
+
+    Without it a function does the same, and the type checker complains.
+    """
     match arm:
         case ast.match_case(ast.MatchAs(None), None, [ast.Pass() | ast.Return(None | ast.Constant(None | False))]):
             return True

@@ -1,6 +1,8 @@
-"""Small changes of the compiled code's C, as mistakes are made: of an operator, a number, a condition or a statement of one function.
+"""Small changes of the compiled code's C, as mistakes are made: of an operator, a number, a condition or a statement
+of one function.
 
-The text is changed as it is formatted: a binary operator has a space on both sides, and a function begins and ends at the margin.
+The text is changed as it is formatted: a binary operator has a space on both sides, and a function begins and ends at
+the margin.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""This module makes mutants of functions in C: each is a build of the module, whose functions take the place of those that are loaded."""
+"""This module makes mutants of functions in C: each is a build of the module, whose functions take the place of those
+that are loaded.
+"""
 
 import ast
 import gc

@@ -1,4 +1,6 @@
-"""Each mutant has its fate: one that a test notices, one that none can, one that never ends, and one that no test reaches."""
+"""Each mutant has its fate: one that a test notices, one that none can, one that never ends, and one that no test
+reaches.
+"""
 
 import re
 import subprocess

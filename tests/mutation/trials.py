@@ -1,4 +1,5 @@
-"""This module tries mutants in forked children of one process that has collected the tests: nothing is imported or collected twice.
+"""This module tries mutants in forked children of one process that has collected the tests: nothing is imported or
+collected twice.
 
 1. Mutants are drawn: of functions in Python (python_functions.py), or in C (native_functions.py).
 2. The tests run once as they are, while each place of a mutant says that it is reached. So it is known which tests reach what, and what they cost.
@@ -26,7 +27,10 @@ import pytest
 
 KILLED, SURVIVED, UNFINISHED = "killed", "survived", "unfinished"
 FATES = (SURVIVED, KILLED, UNFINISHED)
-"""What becomes of a mutant, by the code with which its child exits. UNFINISHED: no test failed in the time that there was."""
+"""What becomes of a mutant, by the code with which its child exits.
+
+UNFINISHED: no test failed in the time that there was.
+"""
 UNREACHED = "unreached"
 LONGER, AT_LEAST_S = 10, 2
 """A test hangs that takes so many times what it took, and so many seconds more."""
@@ -72,7 +76,9 @@ class Program(Protocol):
         ...
 
     def marked(self, mutants: Sequence[Mutant]) -> AbstractContextManager[Callable[[], set[Place]]]:
-        """Let each place of a mutant say that it is reached; the function that is given returns those reached since it was called."""
+        """Let each place of a mutant say that it is reached; the function that is given returns those reached since
+        it was called.
+        """
         ...
 
     def install(self, mutant: Mutant) -> None:
@@ -109,7 +115,9 @@ class Trial:
 
 @dataclass
 class Survey:
-    """Holds what the run of the tests as they are has shown: by statement with a mutant the tests that reach it, and the CPU seconds of each test."""
+    """Holds what the run of the tests as they are has shown: by statement with a mutant the tests that reach it, and
+    the CPU seconds of each test.
+    """
 
     reaching: dict[Place, list[int]] = field(default_factory=lambda: defaultdict(list))
     cost_s: list[float] = field(default_factory=list)
@@ -117,7 +125,9 @@ class Survey:
     kills: memoryview = field(default_factory=lambda: memoryview(b""))
 
     def tests_of(self, mutant: Mutant) -> list[int]:
-        """Return the numbers of the tests that reach a mutant's statement, first those that are cheap for the mutants that they have killed."""
+        """Return the numbers of the tests that reach a mutant's statement, first those that are cheap for the mutants
+        that they have killed.
+        """
         return sorted(self.reaching.get(mutant.place, ()), key=lambda test: self.cost_s[test] / (1 + self.kills[test]))
 
 
@@ -185,9 +195,11 @@ class Trials:
 
     # ------------------------------------------------------------ the tests as they are
     def _look_at(self, items: Sequence[pytest.Item], mutants: Sequence[Mutant]) -> None:
-        """Run all tests once. Those that fail are of no use, nor are those that alone take longer than a mutant's tests may.
+        """Run all tests once. Those that fail are of no use, nor are those that alone take longer than a mutant's
+        tests may.
 
-        Tests that measure their CPU time need the clock of their thread: under an interval timer, Linux counts that of the process in ticks.
+        Tests that measure their CPU time need the clock of their thread: under an interval timer, Linux counts that
+        of the process in ticks.
         """
         before = signal.signal(signal.SIGVTALRM, self._give_up)
         with self.program.marked(mutants) as reached:

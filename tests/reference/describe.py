@@ -9,7 +9,9 @@ SUBJECT, PREDICATE, OBJECT = (Iri(RDF + name) for name in ("subject", "predicate
 
 
 def description(targets: Iterable[Term], facts: frozenset[Triple]) -> frozenset[Triple]:
-    """The statements about the targets, about blank nodes that those lead to, and about the reifications of all of these."""
+    """The statements about the targets, about blank nodes that those lead to, and about the reifications of all of
+    these.
+    """
     described = set(targets)
     while True:
         stated = frozenset(fact for fact in facts if fact[0] in described)

@@ -1,7 +1,8 @@
 """The naive reference evaluator: semantics.md by brute force over finished streams.
 
-It shares no code with the engine but the algebra and the terms. `verification/definitions/patterns.py` has the operators, a function for each, written
-from its definition. Beside it stand paths, groups, order, policies, named windows, rules and RDFS, a file each; `describe.py` has the descriptions.
+It shares no code with the engine but the algebra and the terms. `verification/definitions/patterns.py` has the
+operators, a function for each, written from its definition. Beside it stand paths, groups, order, policies, named
+windows, rules and RDFS, a file each; `describe.py` has the descriptions.
 """
 
 from collections import Counter
@@ -25,7 +26,9 @@ ASKED = Variable("_:ask")
 SelectRow = tuple[Bindings, Interval]
 """Projected bindings with an interval."""
 Rows = Counter[SelectRow] | list[SelectRow] | set[ConstructRow]
-"""A multiset for SELECT and ASK, a list where SELECT orders; a set of triples with intervals for CONSTRUCT and DESCRIBE."""
+"""A multiset for SELECT and ASK, a list where SELECT orders; a set of triples with intervals for CONSTRUCT and
+DESCRIBE.
+"""
 
 
 def solutions(
@@ -35,7 +38,9 @@ def solutions(
     settings: Mapping[str, Settings] | None = None,
     reached: Mapping[str, Micros] | None = None,
 ) -> dict[str, Rows]:
-    """All solutions of each query over the finished streams; `reached` has the time of streams whose latest occurrences were taken back."""
+    """All solutions of each query over the finished streams; `reached` has the time of streams whose latest
+    occurrences were taken back.
+    """
     facts = closed(fact if isinstance(fact, Fact) else Fact(fact) for fact in background)
     inputs: Streams = {name: entailed(stream, facts) for name, stream in streams.items()}
     prepared = {name: replace(query, pattern=marked(query.pattern)) for name, query in queries.items()}

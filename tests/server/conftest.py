@@ -52,7 +52,10 @@ def serving(data: Path, **chosen: Any) -> Iterator[str]:
 
 
 def refusal_of(*arguments: str) -> str:
-    """Return why `epsparql serve` with these arguments does not start. It is started as the command does, but in this process and with its logging."""
+    """Return why `epsparql serve` with these arguments does not start.
+
+    It is started as the command does, but in this process and with its logging.
+    """
 
     def run(*_: object, **__: object) -> None:
         pytest.fail("the server started")

@@ -1,10 +1,12 @@
-"""Starts the processes of servers, in tests, as forks of one process that has loaded all that they load, which is nine tenths of a start.
+"""Starts the processes of servers, in tests, as forks of one process that has loaded all that they load, which is
+nine tenths of a start.
 
     python -m tests.server.forked_starts
 
-is that process, of which each process of pytest has one. It runs no thread, so a fork of it is what a new process would be after its imports.
-A fork gets the arguments, environment, directory, session and standard files of the command that is asked for, and runs its module as `-m` does.
-It is made a child of the process of pytest: kill, wait, exit codes and stops are the system's own.
+is that process, of which each process of pytest has one. It runs no thread, so a fork of it is what a new process
+would be after its imports. A fork gets the arguments, environment, directory, session and standard files of the
+command that is asked for, and runs its module as `-m` does. It is made a child of the process of pytest: kill, wait,
+exit codes and stops are the system's own.
 """
 
 import ctypes
@@ -26,7 +28,9 @@ from typing import Any
 MODULES = {"server.cli": ["serve"], "server.trials.process": []}
 """What is started so, if its arguments begin with these."""
 AT_ONCE = ("AWS_", "OMP_", "OPENBLAS_NUM", "NUMBA_NUM", "PYTEST_")
-"""Variables that begin so may differ from those of the process that forks: they are read when they are needed, or limit threads."""
+"""Variables that begin so may differ from those of the process that forks: they are read when they are needed, or
+limit threads.
+"""
 _LONGEST, _SUBREAPER = 1 << 20, 36
 _execute: Any = subprocess._fork_exec  # type: ignore[attr-defined]
 
@@ -60,7 +64,10 @@ class ForkedStarts:
             return self._fork(json.dumps(wish).encode(), files)
 
     def may_fork(self, environment: Mapping[str, str]) -> bool:
-        """Return whether a fork would be as a new process. The main thread waits until all is loaded; another one may have no time to."""
+        """Return whether a fork would be as a new process.
+
+        The main thread waits until all is loaded; another one may have no time to.
+        """
         with self._lock:
             if self._line is None:
                 self._line = self._begin()
@@ -123,7 +130,9 @@ def load_server() -> None:
 
 
 def wait_for_wish(line: socket.socket) -> Mapping[str, Any]:
-    """Fork for each wish, and return it in the fork, which has become a process of pytest's and has the files that were wished for."""
+    """Fork for each wish, and return it in the fork, which has become a process of pytest's and has the files that
+    were wished for.
+    """
     while True:
         text, files, *_ = socket.recv_fds(line, _LONGEST, 3)
         if not text:

@@ -1,4 +1,6 @@
-"""Servers that tests start as forks: for the test, and for the system, each is a process as if it had been started by exec."""
+"""Servers that tests start as forks: for the test, and for the system, each is a process as if it had been started by
+exec.
+"""
 
 import os
 import signal

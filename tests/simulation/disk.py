@@ -1,6 +1,7 @@
 """A disk whose machine may lose its power: what was not synced may be lost, torn or there, and a sync may fail.
 
-Files are real ones; what is known to be on the disk is kept beside them. Calls of `os` by simulated tasks go through `Disks`, all others as ever.
+Files are real ones; what is known to be on the disk is kept beside them. Calls of `os` by simulated tasks go through
+`Disks`, all others as ever.
 """
 
 import errno
@@ -37,7 +38,9 @@ class _File:
 
 @dataclass(slots=True)
 class Faults:
-    """Says what a disk refuses from now on: so many syncs, and all that needs room; each call takes up to `slow_s` seconds."""
+    """Says what a disk refuses from now on: so many syncs, and all that needs room; each call takes up to `slow_s`
+    seconds.
+    """
 
     syncs: int = 0
     full: bool = False
@@ -112,7 +115,10 @@ def _apply(content: bytes, write: _Write) -> bytes:
 
 
 class Disks:
-    """Stands for the functions of `os` that change files, below the roots of its disks. `published` is called before a log's head is written."""
+    """Stands for the functions of `os` that change files, below the roots of its disks.
+
+    `published` is called before a log's head is written.
+    """
 
     def __init__(self, scheduler: Scheduler, published: Callable[[Disk, Path, bytes], None]) -> None:
         self._scheduler, self._published = scheduler, published

@@ -123,7 +123,10 @@ class _Chaos:
         self._again(disk)
 
     def _set_back(self, disk: Disk, server: SimulatedServer) -> None:
-        """Put an older log beside newer solutions: the server has to say so. The first call keeps the log that the next one puts back."""
+        """Put an older log beside newer solutions: the server has to say so.
+
+        The first call keeps the log that the next one puts back.
+        """
         self._end(server)
         data = disk.root / "data"
         old, self._old_log = self._old_log, self._world.root / f"log{len(self._world.servers)}"
@@ -140,7 +143,9 @@ class _Chaos:
         self._again(disk)
 
     def _find_reach(self, directory: Path) -> int | None:
-        """Return the position to which the next writer brings a log that a loss of power may have torn; None where it cannot be mended."""
+        """Return the position to which the next writer brings a log that a loss of power may have torn; None where it
+        cannot be mended.
+        """
         with tempfile.TemporaryDirectory(dir=self._world.root) as copy:
             try:
                 shutil.copytree(directory, copy, dirs_exist_ok=True)

@@ -1,7 +1,7 @@
 """Runs tasks one at a time in an order that a seed decides, under a clock of its own.
 
-Each task is a greenlet, and they share one thread: a task hands over where it waits, and where it touches a disk or a store. So a history is a
-function of its seed, and a failing one is repeated exactly.
+Each task is a greenlet, and they share one thread: a task hands over where it waits, and where it touches a disk or a
+store. So a history is a function of its seed, and a failing one is repeated exactly.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,10 @@ class Deadlock(Exception):
 
 
 class Process:
-    """Groups the tasks that are killed, and stand still, together. What stands `outside` does harm, and works on no disk itself."""
+    """Groups the tasks that are killed, and stand still, together.
+
+    What stands `outside` does harm, and works on no disk itself.
+    """
 
     def __init__(self, name: str, *, outside: bool = False) -> None:
         self.name, self.outside = name, outside

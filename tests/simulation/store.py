@@ -9,7 +9,11 @@ from tests.simulation.scheduler import Process, Scheduler
 
 @dataclass(slots=True)
 class SharedBucket:
-    """Holds the objects. Calls take up to `slow_s`, and those of cut-off processes fail; one in `drops` is answered with a failure, done or not."""
+    """Holds the objects.
+
+    Calls take up to `slow_s`, and those of cut-off processes fail; one in `drops` is answered with a failure, done or
+    not.
+    """
 
     objects: dict[str, bytes] = field(default_factory=dict)
     slow_s: float = 0.05

@@ -1,4 +1,6 @@
-"""Histories of servers under faults, each a function of its seed; and faults of the past, which histories have to find when they are put back."""
+"""Histories of servers under faults, each a function of its seed; and faults of the past, which histories have to
+find when they are put back.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,9 @@
-"""Servers on machines, clients that send events, and what goes wrong meanwhile; at the end the world checks what was promised.
+"""Servers on machines, clients that send events, and what goes wrong meanwhile; at the end the world checks what was
+promised.
 
-What is promised: an event that was acknowledged is in the log once, at the place that was told; the log is evaluated in order and once; ids stay;
-nobody reads what is not on the disk; and of two servers over one store, only what the later one goes on from counts.
+What is promised: an event that was acknowledged is in the log once, at the place that was told; the log is evaluated
+in order and once; ids stay; nobody reads what is not on the disk; and of two servers over one store, only what the
+later one goes on from counts.
 """
 
 import threading
@@ -162,7 +164,8 @@ class World:
     def _tell(self, log: LogWriter, solutions: SolutionReader, name: str) -> int:
         """Give subscribers of a query some of what they have not seen, and return how many solutions that were.
 
-        A subscriber has one connection. So what another server has told meanwhile counts, and what was read here does not.
+        A subscriber has one connection. So what another server has told meanwhile counts, and what was read here does
+        not.
         """
         query, seen = log.catalogue.queries.get(name), self.seen[name]
         if query is None:

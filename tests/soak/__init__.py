@@ -1,7 +1,8 @@
 """Adversarial drivers: each makes random histories for a given time and stops at the first one that goes wrong.
 
-CI gives each driver a minute; `make soak` gives each an hour, by EPSPARQL_SOAK_S. The other tests ask here, too, how much they try:
-`make soak` tries everything in full, `make check` and `make test` a part of what is merely more of the same.
+CI gives each driver a minute; `make soak` gives each an hour, by EPSPARQL_SOAK_S. The other tests ask here, too, how
+much they try: `make soak` tries everything in full, `make check` and `make test` a part of what is merely more of the
+same.
 """
 
 import os
@@ -14,7 +15,9 @@ def budget_s() -> float:
 
 
 def first_seed() -> int:
-    """Return the seed to begin with: EPSPARQL_SEED, in CI the same one each time, so that a run there can be repeated, else a random one."""
+    """Return the seed to begin with: EPSPARQL_SEED, in CI the same one each time, so that a run there can be
+    repeated, else a random one.
+    """
     given = os.environ.get("EPSPARQL_SEED") or ("1" if is_short() else None)
     return int(given) if given else SystemRandom().randrange(1 << 30)
 
@@ -27,7 +30,8 @@ def is_full() -> bool:
 def examples(full: int, part: int = 10) -> int:
     """Return how many examples Hypothesis tries of a property: the `full` number in `make soak`, else a tenth of it.
 
-    Where an example takes a tenth of a CPU second or more, `part` is larger: a twentieth is tried, or a fiftieth. There are always five.
+    Where an example takes a tenth of a CPU second or more, `part` is larger: a twentieth is tried, or a fiftieth.
+    There are always five.
     """
     return full if is_full() else max(full // part, 5)
 

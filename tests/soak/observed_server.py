@@ -26,9 +26,11 @@ class _HeapFigures(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """Counts what a process holds: memory in MB, and blocks of Python's allocator. `kept_mb` is the resident memory once free pages are returned.
+    """Counts what a process holds: memory in MB, and blocks of Python's allocator. `kept_mb` is the resident memory
+    once free pages are returned.
 
-    Python's objects are not listed: another thread may be making one of them, and `tuple(...)` fails if its result is seen before it is whole.
+    Python's objects are not listed: another thread may be making one of them, and `tuple(...)` fails if its result is
+    seen before it is whole.
     """
 
     rss_mb: float
@@ -41,7 +43,10 @@ class Census:
 
 
 def take_census(*, trims: bool) -> Census:
-    """Count what this process holds. With `trims`, garbage is collected and free memory returned first, as the server does itself each minute."""
+    """Count what this process holds.
+
+    With `trims`, garbage is collected and free memory returned first, as the server does itself each minute.
+    """
     import pyarrow as pa  # not earlier: the command sets up memory before it
 
     libc, rss = ctypes.CDLL(None), _read_resident("Rss")

@@ -1,4 +1,6 @@
-"""Changes of a server whose amount stays the same: queries, streams, subscribers, background, trials and promotions come and go."""
+"""Changes of a server whose amount stays the same: queries, streams, subscribers, background, trials and promotions
+come and go.
+"""
 
 import itertools
 import random
@@ -128,7 +130,9 @@ class Load:
         return PlacedQuery(name, shape, stream, text)
 
     def _start_trial(self) -> None:
-        """Start a trial of another text for a lasting query, over the log's last entries if they are kept, and drop an earlier trial."""
+        """Start a trial of another text for a lasting query, over the log's last entries if they are kept, and drop
+        an earlier trial.
+        """
         placed = self._lasting[self._second % len(self._lasting)]
         text = self._write_query(placed.shape, placed.stream)
         try:

@@ -1,4 +1,6 @@
-"""Data directories damaged in every way: a start refuses with a message that names file and remedy, or finds the very same solutions and goes on."""
+"""Data directories damaged in every way: a start refuses with a message that names file and remedy, or finds the very
+same solutions and goes on.
+"""
 
 import os
 import random
@@ -32,7 +34,9 @@ BACKUP = "log and catalogue.json of "
 SHORT = 40
 """How many directories CI tries."""
 CHILDREN = 1
-"""The damaged directories that a real server starts on, one in each minute: what all of them do is tried in this process."""
+"""The damaged directories that a real server starts on, one in each minute: what all of them do is tried in this
+process.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
-"""An adversary writes bodies that expand, with each keyword in every legal spelling, and this process and those that it starts stay small.
+"""An adversary writes bodies that expand, with each keyword in every legal spelling, and this process and those that
+it starts stay small.
 
-A case is a shape, such as vocabularies upon vocabularies, in a random size and spelling. It may be taken or refused; memory and time count.
+A case is a shape, such as vocabularies upon vocabularies, in a random size and spelling. It may be taken or refused;
+memory and time count.
 """
 
 import json
@@ -20,7 +22,8 @@ from pipeline.formats.body_parser import LD_JSON, NDJSON, NDJSON_LD, RDF_XML, TR
 from tests.soak import budget_s, first_seed, is_short
 
 OWN_MB, CHILD_MB, CPU_S = 300, 260, 20.0
-"""What bodies of half a megabyte may take at most: in this process beyond its start, in a process that parses, and of processor time.
+"""What bodies of half a megabyte may take at most: in this process beyond its start, in a process that parses, and of
+processor time.
 
 Linux counts the memory of this process for a child, too, until the child has loaded its own program.
 """

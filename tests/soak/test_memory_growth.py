@@ -1,4 +1,5 @@
-"""Memory of a server whose queries, streams, subscribers, background, trials and promotions come and go, by a census of its process.
+"""Memory of a server whose queries, streams, subscribers, background, trials and promotions come and go, by a census
+of its process.
 
 `make soak` runs the mix for EPSPARQL_SOAK_S seconds. EPSPARQL_SOAK_CSV names a file for the samples.
 """
@@ -33,7 +34,10 @@ MOST_AN_HOUR_MB, SHORT_H, SHORT = 10.0, 0.25, 4.0
 FEW = Mix(queries=0, subscribers=0, events=400, lasting=20)
 PROMOTIONS = 60
 MOST_LEFT_MB, MOST_USED_MB = 10.0, 1.0
-"""So much may the promotions leave in memory, and in use on the heap. A promoted query shares a network with the others."""
+"""So much may the promotions leave in memory, and in use on the heap.
+
+A promoted query shares a network with the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""`epsparql verify` over directories from which random pieces were taken: none passes that is not whole, and there is no traceback."""
+"""`epsparql verify` over directories from which random pieces were taken: none passes that is not whole, and there is
+no traceback.
+"""
 
 import random
 import re
@@ -23,7 +25,10 @@ SEGMENT = re.compile(r"\d{20}\.frames")
 
 
 def parts(data: Path) -> dict[str, bytes]:
-    """Return the files by which a directory says what its log and its solutions are. Segments after that of `head` are not published."""
+    """Return the files by which a directory says what its log and its solutions are.
+
+    Segments after that of `head` are not published.
+    """
     found: dict[str, bytes] = {}
     for folder in ("log", "solutions"):
         segments = [path for path in files(data / folder) if SEGMENT.fullmatch(path.name)] if (data / folder).exists() else []

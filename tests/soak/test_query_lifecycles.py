@@ -1,7 +1,9 @@
-"""Queries that come, pause, go and are saved over a background that changes: each finds what it finds alone in an engine of its own.
+"""Queries that come, pause, go and are saved over a background that changes: each finds what it finds alone in an
+engine of its own.
 
-A history is a list of actions, any of which may be left out: what then makes no sense is passed over. So a history that goes wrong is cut down to
-one that still does. Where the reference evaluator knows all that a query asks, its answers are compared too.
+A history is a list of actions, any of which may be left out: what then makes no sense is passed over. So a history
+that goes wrong is cut down to one that still does. Where the reference evaluator knows all that a query asks, its
+answers are compared too.
 """
 
 import re
@@ -252,7 +254,9 @@ class HistoryLog:
 
     # ------------------------------------------------------------ one query alone
     def alone(self, life: Life) -> list[Part]:
-        """The log with a query, and the rules that it rests on, but no other; it is never paused, and ends where it had read to."""
+        """The log with a query, and the rules that it rests on, but no other; it is never paused, and ends where it
+        had read to.
+        """
         rules = {each.key: each.rule for each in self.lives.values() if each.rule is not None}
         streams = find_reached(life.query.streams, [rule for rule in rules.values() if rule is not None])
         needed = {life.key, *(key for key, rule in rules.items() if rule is not None and rule.into in streams)}
@@ -275,7 +279,9 @@ class HistoryLog:
 
     # ------------------------------------------------------------ the reference evaluator
     def expected(self, life: Life) -> list[str] | None:
-        """Return what the reference evaluator finds for a query of which it knows all that the query asks; None for any other."""
+        """Return what the reference evaluator finds for a query of which it knows all that the query asks; None for
+        any other.
+        """
         query = life.query
         if not isinstance(query, algebra.Select) or life.ends is not None or self.ticked or query.streams != (DEFAULT_STREAM,):
             return None
@@ -538,7 +544,9 @@ def _said_of(text: str, graph: str | None = None) -> Fact:
 
 
 def test_a_table_of_chains_that_grows_within_an_instant_loses_no_timeless_goal() -> None:
-    """A history that a driver found (seed 422108796): the table grew between the two steps in which a row met timed and timeless goals."""
+    """A history that a driver found (seed 422108796): the table grew between the two steps in which a row met timed
+    and timeless goals.
+    """
     from_ = "FROM STREAM <default> FROM STREAM <urn:derived>"
     bodies = "{ ?s :p ?w . ?s ?p ?v . ?s :p ?w } AND { ?s :p ?u . ?s :q ?w . ?s ?p ?t } WITHIN 3", "{ ?s :p ?u } OPTIONAL { ?s a :C }"
     queries = [Comes(f"q{k}", f"{query_strategies.PROLOGUE}SELECT * {from_} WHERE {{ {body} }}") for k, body in enumerate(bodies)]
@@ -554,7 +562,9 @@ def test_a_table_of_chains_that_grows_within_an_instant_loses_no_timeless_goal()
 
 
 def test_a_query_that_nothing_has_reached_yet_meets_the_instant_of_a_change_without_suppression() -> None:
-    """A history that a driver found (seed 377857591): at 9 s the background makes the left side of SEQ timeless, and events of 9 s come after."""
+    """A history that a driver found (seed 377857591): at 9 s the background makes the left side of SEQ timeless, and
+    events of 9 s come after.
+    """
     body = "{ { SELECT DISTINCT ?s WHERE { { ?s :k ?w . :a :p 1 } OPTIONAL { ?s a :C } } } SEQ { ?s :p ?v . ?s ?p 1 } }"
     late = (_said_of("p a 2", "h"), 2, 0), (_said_of("p a a", "h"), 1, 0), (_said_of("k a 1", "g"), 0, 2)
     actions: tuple[Action, ...] = (

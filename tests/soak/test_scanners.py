@@ -1,7 +1,9 @@
-"""An adversary writes bodies that are nearly right, and the compiled scanners find in them what the exact path finds, or leave them to it.
+"""An adversary writes bodies that are nearly right, and the compiled scanners find in them what the exact path finds,
+or leave them to it.
 
-A body has odd terms, dates and ids, and bytes that are changed, left out or doubled. The same bodies also go through the build of the compiled code
-that stops at an access beyond an array, where one is built (`EPSPARQL_BUILDS=checked`).
+A body has odd terms, dates and ids, and bytes that are changed, left out or doubled. The same bodies also go through
+the build of the compiled code that stops at an access beyond an array, where one is built
+(`EPSPARQL_BUILDS=checked`).
 """
 
 import importlib.util

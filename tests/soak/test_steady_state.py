@@ -1,6 +1,8 @@
-"""A server at work for hours: queries, streams, subscribers and background come and go, and memory, files, threads and latency stay flat.
+"""A server at work for hours: queries, streams, subscribers and background come and go, and memory, files, threads
+and latency stay flat.
 
-CI takes six samples of it with few queries. `make soak` gives it EPSPARQL_SOAK_S seconds and a thousand queries, and prints the slopes.
+CI takes six samples of it with few queries. `make soak` gives it EPSPARQL_SOAK_S seconds and a thousand queries, and
+prints the slopes.
 """
 
 import itertools
@@ -31,7 +33,9 @@ KEPT = "32M"  # of each log, which it reaches in the first hour: the index of so
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Holds what the server took at an instant: seconds since the begin, MB, counts, and the median latency of the last events in ms."""
+    """Holds what the server took at an instant: seconds since the begin, MB, counts, and the median latency of the
+    last events in ms.
+    """
 
     at_s: float
     memory_mb: float
@@ -41,7 +45,10 @@ class Sample:
 
 
 LIMITS = {"memory_mb": 10.0, "files": 20.0, "threads": 10.0, "latency_ms": 20.0}
-"""In the second half of a run, a figure may grow by so much an hour. Short runs are held to `SHORT` times that in all, and their latency is the machine's."""
+"""In the second half of a run, a figure may grow by so much an hour.
+
+Short runs are held to `SHORT` times that in all, and their latency is the machine's.
+"""
 SHORT = 4.0
 
 

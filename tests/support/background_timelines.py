@@ -1,4 +1,6 @@
-"""Logs in which the background changes while a stream runs, and what its occurrences entail meanwhile by the rules one at a time."""
+"""Logs in which the background changes while a stream runs, and what its occurrences entail meanwhile by the rules
+one at a time.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,8 @@ CHANGES = st.tuples(st.sampled_from((ADD, ADD, REPLACE, DROP)), SCHEMAS)
 class Step:
     """Says what comes next.
 
-    Time goes so many instants on, there are occurrences of then or up to `late` before, and then perhaps a change of the background.
+    Time goes so many instants on, there are occurrences of then or up to `late` before, and then perhaps a change of
+    the background.
     """
 
     later: int

@@ -1,7 +1,7 @@
 """Streams and queries of table tests, in shorthand.
 
-`A@1-2` is `:s :A :o` on [1 s, 2 s], `B(7)@3` is `:s :B 7` at 3 s, `C(x,"y")@4-5` is `:x :C "y"`, and `g/A@1` is the first in the graph `:g`;
-seconds count from 1970.
+`A@1-2` is `:s :A :o` on [1 s, 2 s], `B(7)@3` is `:s :B 7` at 3 s, `C(x,"y")@4-5` is `:x :C "y"`, and `g/A@1` is the
+first in the graph `:g`; seconds count from 1970.
 """
 
 import re

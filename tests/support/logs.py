@@ -44,7 +44,8 @@ def solutions(*rows: tuple[int, int, Micros, Sequence[str | None]]) -> pa.Record
 def until(condition: Callable[[], bool], what: str, deadline_s: float = DEADLINE_S) -> None:
     """Wait for a condition. Raises: AssertionError when the deadline passes.
 
-    It is asked more and more seldom: many are requests to a server, whose answers would take the time of what is waited for.
+    It is asked more and more seldom: many are requests to a server, whose answers would take the time of what is
+    waited for.
     """
     deadline, pause_s = time.monotonic() + deadline_s, 0.002
     while not condition():

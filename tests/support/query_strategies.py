@@ -1,4 +1,5 @@
-"""Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to meet everything.
+"""Hypothesis strategies: random queries as text, streams and facts over a vocabulary small enough for everything to
+meet everything.
 
 Strategies are kept (`cache`). Hypothesis looks into each one that is new, and that takes longer than to draw from it.
 """
@@ -292,7 +293,9 @@ LINKS = (
 @cache
 @st.composite
 def run_windows(draw: st.DrawFn, groups: st.SearchStrategy[str]) -> str:
-    """Runs and sessions, with gaps that many neighbours have exactly, and parts that often let elements link, so that the others decide."""
+    """Runs and sessions, with gaps that many neighbours have exactly, and parts that often let elements link, so that
+    the others decide.
+    """
     length = st.sampled_from(("PT1S", "PT2S", "PT2S", "PT3S"))
     report = draw(st.sampled_from(("", " EACH", " CLOSED", " CLOSED")))
     if draw(st.integers(0, 5)) == 0:
@@ -585,7 +588,9 @@ def feeds(most: int = 16) -> st.SearchStrategy[list[Occurrence]]:
 
 @cache
 def run_feeds() -> st.SearchStrategy[list[Occurrence]]:
-    """Elements `:p` of two subjects that come in runs, and fewer `:q` between them; some have the same end, and some a length."""
+    """Elements `:p` of two subjects that come in runs, and fewer `:q` between them; some have the same end, and some
+    a length.
+    """
     numbers = tuple(map(parse_shorthand, ("1", "2", "2", "3", "1.5")))
     one = st.builds(
         lambda subject, predicate, value, end, length: Occurrence((subject, predicate, value), (end - length) * SECOND, end * SECOND),
@@ -611,7 +616,9 @@ def settings() -> st.SearchStrategy[Settings]:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How streams arrive: bodies within MAX_DELAY of their order, where the log is cut, and where the engine is restored."""
+    """How streams arrive: bodies within MAX_DELAY of their order, where the log is cut, and where the engine is
+    restored.
+    """
 
     bodies: tuple[Body, ...]
     cuts: frozenset[int]

@@ -43,7 +43,10 @@ def entries(
     *,
     instants: bool = False,
 ) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of all streams. `instants` says that no event lasts."""
+    """The log of a whole run: facts, registrations, bodies with their watermarks, the finish of all streams.
+
+    `instants` says that no event lasts.
+    """
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Facts(number, graph, text), ()) for number, (graph, text) in enumerate(_facts(background))]
     for name, text in queries.items():
         chosen = (settings or {}).get(name, Settings())
@@ -94,7 +97,9 @@ def blocks(log: Sequence[tuple[Entry, tuple[Occurrence, ...]]], cuts: Iterable[i
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Holds what an engine gave: its solutions in order, the queries that it refused to register, and those that it completed with their entries."""
+    """Holds what an engine gave: its solutions in order, the queries that it refused to register, and those that it
+    completed with their entries.
+    """
 
     emitted: list[Emitted]
     refused: frozenset[str]
@@ -102,7 +107,10 @@ class Run:
 
 
 def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms: int = SPARE) -> Run:
-    """An engine over the blocks; it is saved and restored before the blocks of these numbers. `spare_terms` is its term table's `spare`."""
+    """An engine over the blocks; it is saved and restored before the blocks of these numbers.
+
+    `spare_terms` is its term table's `spare`.
+    """
     engine, found, restores = Engine(past=partial(past_of, log)), [], set(restore_before)
     refused: set[str] = set()
     completed: set[tuple[str, int]] = set()
@@ -174,7 +182,9 @@ def run_engine(
     background: Background = (),
     settings: Mapping[str, Settings] | None = None,
 ) -> Results:
-    """The engine's solutions over finished streams that arrive in order, as one block; without the queries that it refuses."""
+    """The engine's solutions over finished streams that arrive in order, as one block; without the queries that it
+    refuses.
+    """
     ran = run([block(entries(queries, streams, in_order(streams), background, settings=settings))])
     return results(without(queries, ran.refused), ran.emitted)
 

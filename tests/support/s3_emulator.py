@@ -81,7 +81,10 @@ def _port(told: Path) -> int:
 
 
 class Line:
-    """A port that leads to the store. It can be cut, hold what is sent to the store, or let answers through a byte at a time."""
+    """A port that leads to the store.
+
+    It can be cut, hold what is sent to the store, or let answers through a byte at a time.
+    """
 
     def __init__(self, bucket: S3Bucket) -> None:
         self._to = "127.0.0.1", bucket.port

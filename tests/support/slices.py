@@ -32,7 +32,10 @@ class SliceSolution(NamedTuple):
 def written_log(
     queries: Mapping[str, str], bodies: Sequence[Body], streams: Sequence[str], facts: Mapping[str, str] | None = None, max_delay: int = 0
 ) -> Iterator[tuple[Path, list[Register], int]]:
-    """Write background, queries, events and the end of all streams. Give the directory, the registrations and the position where the queries begin."""
+    """Write background, queries, events and the end of all streams.
+
+    Give the directory, the registrations and the position where the queries begin.
+    """
     with TemporaryDirectory() as directory, LogWriter(directory, lambda: 0) as log:
         for graph, text in (facts or {}).items():
             log.submit_entry(lambda offset, graph=graph, text=text: Facts(offset, graph, text), queueing=Queueing.WAIT)  # type: ignore[misc]

@@ -8,7 +8,10 @@ from pathlib import Path
 
 @cache
 def statements_of(file: Path) -> tuple[ast.AST, ...]:
-    """Return the module and the statements of a file. Expressions, which are most of a tree and hold no definitions and imports, are not walked."""
+    """Return the module and the statements of a file.
+
+    Expressions, which are most of a tree and hold no definitions and imports, are not walked.
+    """
     return tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
 
 

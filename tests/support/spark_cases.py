@@ -244,7 +244,10 @@ def reached(data: Path, position: int, within: float, state: Callable[[], str] =
 
 
 def eventually(holds: Callable[[], bool], within: float, otherwise: Callable[[], str]) -> None:
-    """Wait for a condition, with a deadline. It is asked more and more seldom, since asking takes the time of what is waited for."""
+    """Wait for a condition, with a deadline.
+
+    It is asked more and more seldom, since asking takes the time of what is waited for.
+    """
     deadline, pause_s = time.monotonic() + within, 0.02
     while not holds():
         assert time.monotonic() < deadline, otherwise()

@@ -32,7 +32,10 @@ def build_wheel(directory: Path, **variables: str) -> Path:
 
 
 def make_environment(directory: Path, python: str, *install: str) -> Path:
-    """Make an environment of a Python, and return the folder with its commands. `install` is what `uv pip install` takes."""
+    """Make an environment of a Python, and return the folder with its commands.
+
+    `install` is what `uv pip install` takes.
+    """
     call_uv("venv", "--quiet", "--python", python, str(directory))
     call_uv("pip", "install", "--quiet", "--python", str(directory / "bin" / "python"), *install)
     return directory / "bin"
@@ -52,7 +55,9 @@ def call_uv(*arguments: str, **variables: str) -> str:
 
 
 def find_pythons() -> dict[str, str]:
-    """Return the interpreters of this machine by their versions, of those that the package is for: on the path, or beside our own."""
+    """Return the interpreters of this machine by their versions, of those that the package is for: on the path, or
+    beside our own.
+    """
     found = {}
     for minor in range(11, 15):
         name = f"python3.{minor}"

@@ -36,7 +36,9 @@ FORTNIGHT, YEAR = 24 * 14, 24 * 365  # in hours
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data directory that version 0.1.0 wrote, with joins, OPTIONAL, WITHOUT, windows, graphs, background, a rule and a policy."""
+    """A data directory that version 0.1.0 wrote, with joins, OPTIONAL, WITHOUT, windows, graphs, background, a rule
+    and a policy.
+    """
     unpack("0.1.0", tmp_path)
     return tmp_path / "1"
 

@@ -1,4 +1,6 @@
-"""A test of the suites through the engine: its dataset as one message at one instant, or as background where entailment is asked for."""
+"""A test of the suites through the engine: its dataset as one message at one instant, or as background where
+entailment is asked for.
+"""
 
 from dataclasses import replace
 from typing import assert_never

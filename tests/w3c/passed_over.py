@@ -37,7 +37,9 @@ BY_VALUE = frozenset({
     "sparql11/functions/round01",
     "sparql11/functions/seconds",
 })  # fmt: skip
-"""Tests whose numbers are compared by value: the suites print another form than XML Schema 1.0's canonical one (`6.0`, `6.0E0`) or than their data have."""
+"""Tests whose numbers are compared by value: the suites print another form than XML Schema 1.0's canonical one
+(`6.0`, `6.0E0`) or than their data have.
+"""
 
 BY_OWL_RL = {
     "sparql11/entailment/d-ent-01", "sparql11/entailment/lang", "sparql11/entailment/paper-sparqldl-Q4", "sparql11/entailment/parent3",

@@ -81,7 +81,9 @@ class SuiteCase:
 
 
 def cases() -> list[SuiteCase]:
-    """Every test of the query language, in the order of the manifests; those of entailment regimes beyond RDFS are `beyond_rdfs`."""
+    """Every test of the query language, in the order of the manifests; those of entailment regimes beyond RDFS are
+    `beyond_rdfs`.
+    """
     return [case for case in _all_cases() if not is_beyond_rdfs(case)]
 
 
@@ -101,7 +103,10 @@ def is_beyond_rdfs(case: SuiteCase) -> bool:
 
 
 class Manifest:
-    """Holds the triples of a manifest by subject and predicate. A term is the value of its IRI or literal, or the label of its blank node."""
+    """Holds the triples of a manifest by subject and predicate.
+
+    A term is the value of its IRI or literal, or the label of its blank node.
+    """
 
     def __init__(self, path: Path, base: str) -> None:
         self._objects = defaultdict[tuple[str, str], list[str]](list)

@@ -22,7 +22,10 @@ INTEGERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """An answer: a SELECT's solutions, a graph's triples, or the one truth value of ASK. `ordered` says that the order of rows counts."""
+    """An answer: a SELECT's solutions, a graph's triples, or the one truth value of ASK.
+
+    `ordered` says that the order of rows counts.
+    """
 
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -35,7 +38,9 @@ class Table:
 
 
 def same(found: Table, expected: Table) -> bool:
-    """Return whether one renaming of blank nodes makes the rows the same: as a multiset, or in their order where the expected table has one."""
+    """Return whether one renaming of blank nodes makes the rows the same: as a multiset, or in their order where the
+    expected table has one.
+    """
     variables = sorted({*found.variables, *expected.variables})
     left, right = (_ranked(table.columns(variables), expected.ordered) for table in (found, expected))
     return len(left) == len(right) and _match(left, right, {}, {})

@@ -1,4 +1,6 @@
-"""Some tests of the suites through the command line, in the formats that it prints: `epsparql replay --default-graph unnamed`."""
+"""Some tests of the suites through the command line, in the formats that it prints: `epsparql replay --default-graph
+unnamed`.
+"""
 
 import json
 from collections.abc import Iterator

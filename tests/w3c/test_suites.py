@@ -1,4 +1,6 @@
-"""The W3C's SPARQL suites through the language and the engine; the table of passes stands at the end of pytest's output."""
+"""The W3C's SPARQL suites through the language and the engine; the table of passes stands at the end of pytest's
+output.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress

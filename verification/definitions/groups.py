@@ -37,7 +37,8 @@ def reports(
 ) -> Iterator[Solution]:
     """Yield what each group reports at each of its instants.
 
-    `first` is where timeless solutions stand and the one implicit group comes to be; `absent` are the solutions of a run's UNTIL.
+    `first` is where timeless solutions stand and the one implicit group comes to be; `absent` are the solutions of a
+    run's UNTIL.
     """
     members: dict[Key, dict[Solution, Solution]] = {} if group.keys or first is None else {(): {}}
     for x in sorted(found, key=lambda x: x.timeless):  # so a timed one is kept of two that are the same
@@ -142,7 +143,9 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class RunReports:
-    """The runs of one group; `absent` are the solutions of UNTIL that agree with its key, `last` is the last instant of the finished streams."""
+    """The runs of one group; `absent` are the solutions of UNTIL that agree with its key, `last` is the last instant
+    of the finished streams.
+    """
 
     window: RunWindow
     absent: Solutions

@@ -1,4 +1,6 @@
-"""Names in the reference evaluator: what tells rows apart, which variables operands share, and EXISTS's substitution (SPARQL 1.1, 18.6)."""
+"""Names in the reference evaluator: what tells rows apart, which variables operands share, and EXISTS's substitution
+(SPARQL 1.1, 18.6).
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -79,7 +81,8 @@ def substituted(node: Pattern, bindings: Mapping[Variable, Term]) -> Pattern:
 def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
     """Replace variables by their bindings.
 
-    A node that names a new variable keeps it: its value is compared with the solution afterwards. A sub-SELECT's own variables are others.
+    A node that names a new variable keeps it: its value is compared with the solution afterwards. A sub-SELECT's own
+    variables are others.
     """
     match node:
         case TripleTermPattern(subject, predicate, object_):
@@ -162,7 +165,8 @@ def compatible(x: Solution, y: Solution) -> bool:
 
 
 def likely_pairs(xs: Collection[Solution], ys: Collection[Solution], *, same_interval: bool = False) -> Iterator[tuple[Solution, Solution]]:
-    """Yield all pairs but those that differ in a variable that every one of the solutions binds: which of them fit is for the caller to say.
+    """Yield all pairs but those that differ in a variable that every one of the solutions binds: which of them fit is
+    for the caller to say.
 
     With `same_interval`, pairs of timed solutions with other intervals are left out too.
     """
@@ -207,7 +211,9 @@ def visible(x: Solution) -> Bindings:
 
 # ---------------------------------------------------------------- how intervals may lie (section 3)
 def apart(x: Solution, y: Solution) -> Solution:
-    """Return what ends at min(x.end, y.end) and starts at max(x.start, y.start); `none` is the neutral element of min and max."""
+    """Return what ends at min(x.end, y.end) and starts at max(x.start, y.start); `none` is the neutral element of min
+    and max.
+    """
     starts = [s for s in (x.start, y.start) if s is not None]
     ends = [e for e in (x.end, y.end) if e is not None]
     return Solution(frozenset(), max(starts, default=None), min(ends, default=None))
@@ -254,7 +260,10 @@ def match_triple(pattern: TriplePattern, triple: Triple) -> Bindings | None:
 
 
 def bind(wanted: TermOrVariable, term: Term, found: dict[Variable, Term]) -> bool:
-    """Bind what a pattern has at the place of a term, and say whether it fits. A triple term is the value of a hidden variable, and its parts fit."""
+    """Bind what a pattern has at the place of a term, and say whether it fits.
+
+    A triple term is the value of a hidden variable, and its parts fit.
+    """
     if isinstance(wanted, TripleTermPattern):
         if not isinstance(term, TripleTerm):
             return False

@@ -1,4 +1,6 @@
-"""ORDER BY, OFFSET, LIMIT and DISTINCT of the reference evaluator, and the order in which solutions of one instant stand (sections 2 and 7)."""
+"""ORDER BY, OFFSET, LIMIT and DISTINCT of the reference evaluator, and the order in which solutions of one instant
+stand (sections 2 and 7).
+"""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -72,7 +74,10 @@ def passing_once(rows: Iterable[Solution], once: Once, end: Callable[[Solution],
 def modified(
     found: Iterable[Solution], projection: Sequence[Variable], distinct: bool, modifiers: Modifiers, per_report: bool, setting: Setting
 ) -> list[Solution]:
-    """The solutions that are left, whole, in their order: by end, then by ORDER BY, start, terms. Timeless ones stand at the setting's `first`."""
+    """The solutions that are left, whole, in their order: by end, then by ORDER BY, start, terms.
+
+    Timeless ones stand at the setting's `first`.
+    """
 
     def end(x: Solution) -> Micros:
         at = setting.first if x.end is None else x.end

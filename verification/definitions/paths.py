@@ -1,4 +1,6 @@
-"""Property paths of the reference evaluator: the walks of a path as a relation between nodes (SPARQL 1.1, 18.4; semantics.md section 3)."""
+"""Property paths of the reference evaluator: the walks of a path as a relation between nodes (SPARQL 1.1, 18.4;
+semantics.md section 3).
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,7 +35,10 @@ class Walks:
 
 
 def pairs(pattern: algebra.Path, edges: frozenset[Edge]) -> Iterator[Solution]:
-    """Yield the solutions of a path. An alternative is a union, and a sequence in it a join over a hidden node; a repeated path gives pairs alone."""
+    """Yield the solutions of a path.
+
+    An alternative is a union, and a sequence in it a join over a hidden node; a repeated path gives pairs alone.
+    """
     return _path_solutions(pattern.path, pattern.subject, pattern.object, edges, count())
 
 
@@ -68,7 +73,9 @@ def _pairs(path: PropertyPath, ends: tuple[TermOrVariable, TermOrVariable], edge
 
 
 def _zero_length(ends: tuple[TermOrVariable, TermOrVariable], edges: Iterable[Edge]) -> set[Walk]:
-    """Section 1: constants are timeless; between two variables each node stands on the interval of each occurrence it is in."""
+    """Section 1: constants are timeless; between two variables each node stands on the interval of each occurrence it
+    is in.
+    """
     constants = {end for end in ends if not isinstance(end, Variable)}
     if constants:
         return {Walk(node, node, None, None) for node in constants}

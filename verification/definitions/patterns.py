@@ -1,4 +1,6 @@
-"""The patterns of semantics.md section 3 by brute force: every operator is the sentence of its definition; nothing is indexed or incremental."""
+"""The patterns of semantics.md section 3 by brute force: every operator is the sentence of its definition; nothing is
+indexed or incremental.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -49,7 +51,10 @@ USUAL = Settings()
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All that a query sees. `contents` holds the named windows' occurrences; outside of those such a query sees the facts alone."""
+    """All that a query sees.
+
+    `contents` holds the named windows' occurrences; outside of those such a query sees the facts alone.
+    """
 
     occurrences: frozenset[Occurrence]
     facts: frozenset[Fact]
@@ -79,7 +84,8 @@ def _name(graph: Term) -> str | None:
 class Evaluation:
     """Patterns over the active graph (none: what plain patterns see) of a window (none: the whole).
 
-    Positive parts look at `world`. Negative parts look at `decided`, which while a rule's fixpoint is sought is another world.
+    Positive parts look at `world`. Negative parts look at `decided`, which while a rule's fixpoint is sought is
+    another world.
     """
 
     world: World
@@ -151,7 +157,9 @@ class Evaluation:
                 return self._find_decided(pattern)
 
     def _find_decided(self, pattern: Pattern) -> Iterable[Solution]:
-        """Return the solutions of the operators that are not joins of what is there: negative ones, graphs, windows, groups."""
+        """Return the solutions of the operators that are not joins of what is there: negative ones, graphs, windows,
+        groups.
+        """
         match pattern:
             case algebra.LeftJoin(left, right, condition):
                 return self._optional_joins(pattern, left, right, condition, lambda x, y: True)

@@ -1,4 +1,6 @@
-"""Consumption policies of the reference evaluator (semantics.md section 9): which pairs of goals an operator joins, instant by instant."""
+"""Consumption policies of the reference evaluator (semantics.md section 9): which pairs of goals an operator joins,
+instant by instant.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
@@ -12,7 +14,9 @@ Key = tuple[Term | None, ...]
 
 
 def recent(lefts: Iterable[Solution], rights: Iterable[Solution], shared: Sequence[Variable], meets: Test) -> Iterator[Pair]:
-    """Per join key the left goal that ended last before the instant, and those that end at it: a later one replaces it after the instant."""
+    """Per join key the left goal that ended last before the instant, and those that end at it: a later one replaces
+    it after the instant.
+    """
     kept: dict[Key, Solution] = {}
     timed, untimed = _split(lefts, rights)
     yield from (pair for pair in untimed if _fits(pair, meets))
@@ -26,7 +30,9 @@ def recent(lefts: Iterable[Solution], rights: Iterable[Solution], shared: Sequen
 
 
 def chronological(lefts: Iterable[Solution], rights: Iterable[Solution], meets: Test) -> Iterator[Pair]:
-    """Each right goal takes the eligible left goal that is least by end, start and terms; older right goals go before younger ones."""
+    """Each right goal takes the eligible left goal that is least by end, start and terms; older right goals go before
+    younger ones.
+    """
     timed, untimed = _split(lefts, rights)
     yield from (pair for pair in untimed if _fits(pair, meets))
     (xs, ys), served, consumed = timed, set[Solution](), set[Solution]()

@@ -1,4 +1,6 @@
-"""This module finds what one query of the reference evaluator gives for the streams and facts it sees: its solutions as reported, in their order."""
+"""This module finds what one query of the reference evaluator gives for the streams and facts it sees: its solutions
+as reported, in their order.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +19,10 @@ Streams = Mapping[str, frozenset[Occurrence]]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Holds what a query is evaluated over. Negative parts look at `settled`, which is another world only while a rule's fixpoint is sought."""
+    """Holds what a query is evaluated over.
+
+    Negative parts look at `settled`, which is another world only while a rule's fixpoint is sought.
+    """
 
     streams: Streams
     settled: Streams
@@ -35,7 +40,10 @@ def seen(query: Query, streams: Streams) -> frozenset[Occurrence]:
 
 
 def found(query: Query, given: Given) -> list[Solution]:
-    """The query's solutions, each with its interval; those that SELECT orders, in that order. An ASK has at most one: the first."""
+    """The query's solutions, each with its interval; those that SELECT orders, in that order.
+
+    An ASK has at most one: the first.
+    """
     solutions = list(_reports(query, given) if query.sources.windows else _once(query, *_worlds(query, given)))
     if isinstance(query, algebra.Ask):
         return sorted(solutions, key=lambda x: (x.end, x.start))[:1]

@@ -11,7 +11,9 @@ DOMAIN, RANGE, SUBCLASS, SUBPROPERTY = (Iri(RDFS + name) for name in ("domain", 
 
 
 def closed(facts: Iterable[Fact]) -> frozenset[Fact]:
-    """The facts with what they entail; the schema of all graphs applies, and what is entailed lies in its data premise's graph."""
+    """The facts with what they entail; the schema of all graphs applies, and what is entailed lies in its data
+    premise's graph.
+    """
     known = frozenset(facts)
     while True:
         schema = frozenset(fact.triple for fact in known)

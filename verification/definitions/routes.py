@@ -1,4 +1,6 @@
-"""Routes by the sentence of their definition: of all paths from a node to another, the least by weight, steps and texts."""
+"""Routes by the sentence of their definition: of all paths from a node to another, the least by weight, steps and
+texts.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

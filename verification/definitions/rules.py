@@ -1,8 +1,8 @@
 """CONSTRUCT rules of the reference evaluator: the least fixpoint of semantics.md section 6, instant by instant.
 
-Inside an instant positive parts grow to their least fixpoint while negative parts look at the round before; rounds are repeated until one
-changes nothing. For the recursion that section 6 allows that is the stratified model, without computing any strata: each round settles
-what depends on nothing but what earlier rounds settled.
+Inside an instant positive parts grow to their least fixpoint while negative parts look at the round before; rounds
+are repeated until one changes nothing. For the recursion that section 6 allows that is the stratified model, without
+computing any strata: each round settles what depends on nothing but what earlier rounds settled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,7 +52,9 @@ class Rules:
         return self.streams
 
     def _closed(self) -> Streams:
-        """Instant by instant, in order of time; what a rule will find later, should nothing else happen, is looked at when it is due."""
+        """Instant by instant, in order of time; what a rule will find later, should nothing else happen, is looked at
+        when it is due.
+        """
         closed: Streams = {}
         self.constructed = {name: set() for name in self.rules}
         agenda = {occurrence.end for stream in self.streams.values() for occurrence in stream} | set(self.silent.values())

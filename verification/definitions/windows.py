@@ -1,4 +1,6 @@
-"""RSP-QL's named windows in the reference evaluator: plain SPARQL over their content, report by report (semantics.md section 7)."""
+"""RSP-QL's named windows in the reference evaluator: plain SPARQL over their content, report by report (semantics.md
+section 7).
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +23,9 @@ class Moment:
 
 
 def moments(windows: tuple[NamedWindow, ...], streams: Streams, horizon: Micros) -> Iterator[Moment]:
-    """Each multiple of a step at which some window holds an occurrence from before the end, and the first one at which none does any more."""
+    """Each multiple of a step at which some window holds an occurrence from before the end, then the first at which
+    none does.
+    """
     ends = {o.end for window in windows for o in streams.get(window.stream, frozenset())}
     if not ends:
         return
@@ -49,7 +53,9 @@ def _at_once(content: frozenset[Occurrence], instant: Micros) -> frozenset[Occur
 def reported(
     sources: Sources, streams: Streams, horizon: Micros, evaluated: Callable[[Moment], list[Solution]], shown: Callable[[Solution], Bindings]
 ) -> Iterator[Solution]:
-    """The reports' solutions, each from the largest window's start to its instant; ISTREAM and DSTREAM compare what is `shown`."""
+    """The reports' solutions, each from the largest window's start to its instant; ISTREAM and DSTREAM compare what
+    is `shown`.
+    """
     largest = max(window.length for window in sources.windows)
     previous: list[Solution] = []
     for moment in moments(sources.windows, streams, horizon):

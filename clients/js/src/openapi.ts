@@ -678,13 +678,13 @@ export interface components {
          *
          *     `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
          *
-         *     `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the dead-letter feed.
-         *     `first_rejected` says what is wrong with the first one.
+         *     `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the
+         *     dead-letter feed. `first_rejected` says what is wrong with the first one.
          *
          *     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
          *
-         *     `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of a body that does not come from
-         *     a declared source.
+         *     `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of
+         *     a body that does not come from a declared source.
          */
         Accepted: {
             /** Accepted */
@@ -719,8 +719,8 @@ export interface components {
          * CheckDocument
          * @description Reports the `errors` for which the query would be refused; without any, `plan` is how it would be evaluated.
          *
-         *     `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of them; it is null where there are
-         *     no errors, and where an error is left.
+         *     `repairs` are those of the errors for which it is known what was probably meant. `mended` is the text with all of
+         *     them; it is null where there are no errors, and where an error is left.
          */
         CheckDocument: {
             /** Errors */
@@ -737,7 +737,8 @@ export interface components {
          * ChoiceDocument
          * @description Describes something that the rows leave open: the value that was taken, and the others that can be.
          *
-         *     `order` and `time_zone` are set by parameters of these names, and others by the parameter `choices`. An empty time zone is UTC.
+         *     `order` and `time_zone` are set by parameters of these names, and others by the parameter `choices`. An empty time
+         *     zone is UTC.
          */
         ChoiceDocument: {
             /** Setting */
@@ -765,13 +766,17 @@ export interface components {
          * ConnectorDocument
          * @description Describes a connector and how it is doing since its process started.
          *
-         *     `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting connector asks again a system that
-         *     does not answer. A retrying one tries again too, but its operator must mend something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag` the number of messages behind it, where the system tells.
+         *     `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting
+         *     connector asks again a system that does not answer. A retrying one tries again too, but its operator must mend
+         *     something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag`
+         *     the number of messages behind it, where the system tells.
          *
-         *     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and messages could not be read or
-         *     did not map, and are in the stream's dead-letter feed. `skipped` ones were left out instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
+         *     `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and
+         *     messages could not be read or did not map, and are in the stream's dead-letter feed. `skipped` ones were left out
+         *     instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
          *
-         *     `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon by its bound.
+         *     `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon
+         *     by its bound.
          *
          *     `fixed` says that it stands in the file that the server's settings name, so that it cannot be changed here.
          */
@@ -824,8 +829,9 @@ export interface components {
          * DiagnosisDocument
          * @description Says why a query finds nothing.
          *
-         *     `state` is found if the query has found something, or finds something in the events that were examined. It is nothing if it has not, for the
-         *     `reason`. It is unknown if no reason is known. `steps` are those of the query, each after its inputs.
+         *     `state` is found if the query has found something, or finds something in the events that were examined. It is
+         *     nothing if it has not, for the `reason`. It is unknown if no reason is known. `steps` are those of the query, each
+         *     after its inputs.
          */
         DiagnosisDocument: {
             /** Query */
@@ -844,7 +850,8 @@ export interface components {
          * DiagnosisReason
          * @description Says why a query finds nothing. `code` is stable, and docs/diagnosis.md lists the codes.
          *
-         *     `nearest` is the nearest thing that would have passed, or nearly so: a name, a value or a time. It is null where nothing is near.
+         *     `nearest` is the nearest thing that would have passed, or nearly so: a name, a value or a time. It is null where
+         *     nothing is near.
          */
         DiagnosisReason: {
             /** Code */
@@ -864,7 +871,8 @@ export interface components {
          * DiagnosisStep
          * @description Counts what one step of the query lets through: the solutions of each input (`in`), and its own (`out`).
          *
-         *     `more` says that there are more of these: counting ends at some thousands. `line` and `column` are its place in the query's text.
+         *     `more` says that there are more of these: counting ends at some thousands. `line` and `column` are its place in
+         *     the query's text.
          */
         DiagnosisStep: {
             /** Operator */
@@ -901,7 +909,8 @@ export interface components {
         };
         /**
          * EngineMemory
-         * @description Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in reserve), and networks.
+         * @description Measures what serves all queries, at a log position: terms, cached answers, the bytes of all tables (used or in
+         *     reserve), and networks.
          */
         EngineMemory: {
             /** Terms */
@@ -917,7 +926,9 @@ export interface components {
         };
         /**
          * ExaminedDocument
-         * @description Says which events were examined: the last `events` of the query's streams, which end between `from` and `to`. `bounded` if there are more.
+         * @description Says which events were examined: the last `events` of the query's streams, which end between `from` and `to`.
+         *
+         *     `bounded` if there are more.
          */
         ExaminedDocument: {
             /** Events */
@@ -1006,7 +1017,8 @@ export interface components {
          * Mark
          * @description Marks a fault or a doubt.
          *
-         *     Lines and columns (of code points) count from 1, and the end is exclusive. All four are null where the mark concerns no one place.
+         *     Lines and columns (of code points) count from 1, and the end is exclusive. All four are null where the mark
+         *     concerns no one place.
          */
         Mark: {
             /** Code */
@@ -1038,7 +1050,8 @@ export interface components {
         };
         /**
          * Memory
-         * @description Measures the state of a query at a log position: its partial matches, and the bytes of its whole state as the limits count them.
+         * @description Measures the state of a query at a log position: its partial matches, and the bytes of its whole state as the
+         *     limits count them.
          */
         Memory: {
             /** Goals */
@@ -1052,12 +1065,14 @@ export interface components {
          * ObserverDocument
          * @description Describes a webhook.
          *
-         *     `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the present delivery.
+         *     `state` is active or disabled (the receiver answered 410). `attempts`, `error` and `next_try` are those of the
+         *     present delivery.
          *
-         *     `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is shown only where the server made it.
+         *     `last` is the newest solution delivered, left out or given up, `dead` the newest that were given up. `secret` is
+         *     shown only where the server made it.
          *
-         *     `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those that this bound let go too soon, so that
-         *     they may be delivered again.
+         *     `suppressed` counts the solutions that `once_per` left out. It keeps at most 10,000 keys; `forgotten` counts those
+         *     that this bound let go too soon, so that they may be delivered again.
          */
         ObserverDocument: {
             /** Query */
@@ -1107,7 +1122,8 @@ export interface components {
         };
         /**
          * OncePerDocument
-         * @description Says by which variables a webhook's solutions are told apart, and within which duration one of each key is delivered.
+         * @description Says by which variables a webhook's solutions are told apart, and within which duration one of each key is
+         *     delivered.
          */
         OncePerDocument: {
             /** Variables */
@@ -1135,8 +1151,8 @@ export interface components {
          * OntologyList
          * @description Lists the graphs of the background.
          *
-         *     `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is applied all the same; null if that
-         *     is not so.
+         *     `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is
+         *     applied all the same; null if that is not so.
          */
         OntologyList: {
             /** Entailment */
@@ -1150,7 +1166,8 @@ export interface components {
          * OperatorDocument
          * @description Describes an operator that has state.
          *
-         *     `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside partial matches.
+         *     `on` are the variables by which that state is found again. `state_bytes` is what groups and windows hold beside
+         *     partial matches.
          */
         OperatorDocument: {
             /** Operator */
@@ -1164,9 +1181,11 @@ export interface components {
         };
         /**
          * PartialMatchDocument
-         * @description Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own words `operands`.
+         * @description Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own
+         *     words `operands`.
          *
-         *     `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound variable.
+         *     `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound
+         *     variable.
          */
         PartialMatchDocument: {
             /** Reached */
@@ -1190,11 +1209,12 @@ export interface components {
          * PlanDocument
          * @description Describes how a query is evaluated.
          *
-         *     The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and what it reads of the background.
-         *     `reach` is how far it reaches back by itself, over an empty background. It is null for a rule over the background.
+         *     The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and
+         *     what it reads of the background. `reach` is how far it reaches back by itself, over an empty background. It is
+         *     null for a rule over the background.
          *
-         *     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers go. In a plan whose property path
-         *     or rule is recursive, a step may feed several others.
+         *     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers
+         *     go. In a plan whose property path or rule is recursive, a step may feed several others.
          */
         PlanDocument: {
             /** Query */
@@ -1239,7 +1259,8 @@ export interface components {
         };
         /**
          * PlanLive
-         * @description Counts the rows of a step since the query was registered. `refused` ones did not pass its filters; `state_bytes` is what groups and windows hold.
+         * @description Counts the rows of a step since the query was registered. `refused` ones did not pass its filters;
+         *     `state_bytes` is what groups and windows hold.
          *
          *     For `type_errors` of the refused ones, a filter had no value: the datatypes do not fit, or a variable is unbound.
          *
@@ -1271,8 +1292,8 @@ export interface components {
          * PlanPartition
          * @description Names the variable by which the query could be partitioned; null if there is none, for the `reason`.
          *
-         *     `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is known.
-         *     `slices` says how partitions share a query without a key by time; null if they do not.
+         *     `message_key` is what its stream may declare, so that the query has a key; null if it has one already, or none is
+         *     known. `slices` says how partitions share a query without a key by time; null if they do not.
          */
         PlanPartition: {
             /** Key */
@@ -1284,7 +1305,9 @@ export interface components {
         };
         /**
          * PlanReach
-         * @description Tells how long before a solution's end events may end on which it depends. `duration` is null where nothing bounds that, and then there is a reason.
+         * @description Tells how long before a solution's end events may end on which it depends.
+         *
+         *     `duration` is null where nothing bounds that, and then there is a reason.
          */
         PlanReach: {
             /** Duration */
@@ -1296,8 +1319,9 @@ export interface components {
          * PlanRead
          * @description Describes how the query uses the triples of the background that match a triple pattern.
          *
-         *     `copied` triples are kept by the query, with what they join. `looked up` means a lookup for each solution, in a table that queries share.
-         *     `waiting` means that a stream must bring a first link of a path, which then takes in all of it.
+         *     `copied` triples are kept by the query, with what they join. `looked up` means a lookup for each solution, in a
+         *     table that queries share. `waiting` means that a stream must bring a first link of a path, which then takes in all
+         *     of it.
          */
         PlanRead: {
             /** Pattern */
@@ -1327,7 +1351,8 @@ export interface components {
         };
         /**
          * PlanSlices
-         * @description Says how partitions share a query by time, in turns: each reads slices of this `length`, and events that end so long `before` them.
+         * @description Says how partitions share a query by time, in turns: each reads slices of this `length`, and events that end so
+         *     long `before` them.
          */
         PlanSlices: {
             /** Length */
@@ -1364,7 +1389,8 @@ export interface components {
         };
         /**
          * PlanStore
-         * @description Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each` or `not stored`.
+         * @description Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`
+         *     or `not stored`.
          */
         PlanStore: {
             /** Side */
@@ -1376,9 +1402,11 @@ export interface components {
          * ProfileDocument
          * @description Describes what the last events of a stream carry, counted when it is asked for.
          *
-         *     `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they end. `complete` says whether these are all events of the stream.
+         *     `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they
+         *     end. `complete` says whether these are all events of the stream.
          *
-         *     `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is shorter.
+         *     `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is
+         *     shorter.
          */
         ProfileDocument: {
             /** Events */
@@ -1401,8 +1429,8 @@ export interface components {
          * QueryDocument
          * @description Describes a query with its warnings; for those of its text it is planned anew.
          *
-         *     `version` is the number of its present text. `promotion` describes the last text that took its place, or was to. `companions` are the queries of
-         *     its first operands (`notify_at`).
+         *     `version` is the number of its present text. `promotion` describes the last text that took its place, or was to.
+         *     `companions` are the queries of its first operands (`notify_at`).
          */
         QueryDocument: {
             /** Name */
@@ -1475,23 +1503,25 @@ export interface components {
          * QuerySummary
          * @description Describes a query and how far it is.
          *
-         *     `state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with the reason.
+         *     `state` is running, paused, completed (it has given all that it can give, and `reason` says why) or failed, with
+         *     the reason.
          *
-         *     `registered` is the log offset of the registration. `lag` counts the log's entries that are not applied yet. `last` is the newest id. `from` is
-         *     the offset from which it reads, if that is earlier.
+         *     `registered` is the log offset of the registration. `lag` counts the log's entries that are not applied yet.
+         *     `last` is the newest id. `from` is the offset from which it reads, if that is earlier.
          *
-         *     `reads` is the offset up to which a query that is behind the others has read the log; it is null for all others. A query is behind while it reads
-         *     the past, while it is paused, or while it rests on a rule that is behind: `waits_for`.
+         *     `reads` is the offset up to which a query that is behind the others has read the log; it is null for all others. A
+         *     query is behind while it reads the past, while it is paused, or while it rests on a rule that is behind:
+         *     `waits_for`.
          *
-         *     `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them; nothing was ever sent to them, and no
-         *     rule writes them.
+         *     `unfed` are the streams for whose first event it waits. The query, or a rule on which it rests, reads them;
+         *     nothing was ever sent to them, and no rule writes them.
          *
          *     If `emit` is revised, `solutions` counts the changes of those that stand, and `last` is the `seq` of the newest.
          *
          *     `memory` is null for a query that does not run, and until the runner has reported it.
          *
-         *     `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have a predicate of its template.
-         *     It is null until the runner has reported it. Both are null for all other queries.
+         *     `graph` is the background graph that a static rule writes. `derived` counts the triples that follow there and have
+         *     a predicate of its template. It is null until the runner has reported it. Both are null for all other queries.
          */
         QuerySummary: {
             /** Name */
@@ -1535,7 +1565,8 @@ export interface components {
          * Ready
          * @description Shows how far the runner is; `lag` counts the log's entries that it has not committed yet.
          *
-         *     `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys` is null without `takeover_s`.
+         *     `held` counts the streams of which more than half of `max_waiting` events wait for a declared source. `standbys`
+         *     is null without `takeover_s`.
          */
         Ready: {
             /** Status */
@@ -1558,7 +1589,9 @@ export interface components {
         };
         /**
          * RejectedRowDocument
-         * @description Describes a row that did not map. `row` counts the rows of its body from 1, and `field` is null where no single field is at fault.
+         * @description Describes a row that did not map.
+         *
+         *     `row` counts the rows of its body from 1, and `field` is null where no single field is at fault.
          */
         RejectedRowDocument: {
             /** Row */
@@ -1570,7 +1603,8 @@ export interface components {
         };
         /**
          * RepairMark
-         * @description Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant; either may be empty.
+         * @description Marks a fault for which a repair is known: `found` is what stands there, and `remedy` what was probably meant;
+         *     either may be empty.
          */
         RepairMark: {
             /** Code */
@@ -1596,7 +1630,8 @@ export interface components {
          * SeenDocument
          * @description Counts the events that carried a predicate, class or datatype.
          *
-         *     `first` and `last` are the least start and the greatest end of them. `rate` is how many came a second, lately. `example` is the triple of one.
+         *     `first` and `last` are the least start and the greatest end of them. `rate` is how many came a second, lately.
+         *     `example` is the triple of one.
          */
         SeenDocument: {
             /** Name */
@@ -1667,9 +1702,11 @@ export interface components {
          * SourceDocument
          * @description Describes a source of a stream.
          *
-         *     `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position after the body that stored it.
+         *     `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position
+         *     after the body that stored it.
          *
-         *     `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds the watermark.
+         *     `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds
+         *     the watermark.
          */
         SourceDocument: {
             /** Id */
@@ -1704,13 +1741,13 @@ export interface components {
          * StepDocument
          * @description Describes one thing that a solution rests on; which members are present depends on `kind`.
          *
-         *     `occurrence` is a triple of `stream`, accepted at the log position `offset`. `derived` is a triple of a rule's solution (`rule`, `solution`),
-         *     which is listed in `rules`. `background` is a triple of the background. For these three, `s`, `p` and `o` are the triple's terms. `inferences`
-         *     make of it the `triple` that `pattern` matched.
+         *     `occurrence` is a triple of `stream`, accepted at the log position `offset`. `derived` is a triple of a rule's
+         *     solution (`rule`, `solution`), which is listed in `rules`. `background` is a triple of the background. For these
+         *     three, `s`, `p` and `o` are the triple's terms. `inferences` make of it the `triple` that `pattern` matched.
          *
-         *     `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over `count` solutions, of which the first
-         *     are `shown`. `event` is an event of an ETALIS program, as programs write it, that the program's rule of the label `rule` derived `because` of other
-         *     steps.
+         *     `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over
+         *     `count` solutions, of which the first are `shown`. `event` is an event of an ETALIS program, as programs write it,
+         *     that the program's rule of the label `rule` derived `because` of other steps.
          */
         StepDocument: {
             /**
@@ -1763,13 +1800,17 @@ export interface components {
          * StreamDocument
          * @description Describes a stream.
          *
-         *     Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
+         *     Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event.
+         *     `sources` are the declared ones.
          *
-         *     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
+         *     Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark
+         *     lies as far behind.
          *
-         *     `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+         *     `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out.
+         *     `waiting` counts events that wait for declared sources, and `waits_for` names those.
          *
-         *     `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as milliseconds.
+         *     `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as
+         *     milliseconds.
          */
         StreamDocument: {
             /** Name */
@@ -1844,7 +1885,8 @@ export interface components {
         };
         /**
          * TestDocument
-         * @description Describes the answer to a test message: the receiver's status and the first 500 characters that it said, or the error without an answer.
+         * @description Describes the answer to a test message: the receiver's status and the first 500 characters that it said, or the
+         *     error without an answer.
          */
         TestDocument: {
             /** Id */
@@ -1872,11 +1914,12 @@ export interface components {
         };
         /**
          * TrialDocument
-         * @description Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text of `compare_with` at its start.
+         * @description Describes a trial. `state` is waiting, running, completed or failed, with the reason. `old_query` is the text
+         *     of `compare_with` at its start.
          *
-         *     `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the queries that look back without a
-         *     bound, with the reason of each. Because of them, the trial works on one core. `warning` says why no solution of both sides can be equal: the texts
-         *     have other columns or another query form.
+         *     `kept` counts the solutions that can be read at `/trials/{id}/solutions`; `counts` counts all. `unbounded` has the
+         *     queries that look back without a bound, with the reason of each. Because of them, the trial works on one core.
+         *     `warning` says why no solution of both sides can be equal: the texts have other columns or another query form.
          */
         TrialDocument: {
             /** Id */
@@ -1923,7 +1966,9 @@ export interface components {
         };
         /**
          * TrialPage
-         * @description Holds solutions of one kind, in the order in which they were compared. `next` is the value of `after` that leads on, null at the end.
+         * @description Holds solutions of one kind, in the order in which they were compared.
+         *
+         *     `next` is the value of `after` that leads on, null at the end.
          */
         TrialPage: {
             /** Solutions */
@@ -1935,7 +1980,8 @@ export interface components {
         };
         /**
          * TrialProgress
-         * @description Tells the offsets at which the trial begins, which it has reached, and at which it ends, with the rows read so far.
+         * @description Tells the offsets at which the trial begins, which it has reached, and at which it ends, with the rows read so
+         *     far.
          */
         TrialProgress: {
             /** From */
@@ -1972,10 +2018,11 @@ export interface components {
          * VersionDocument
          * @description Describes a text of a query, or one that was to take its place.
          *
-         *     `state` is promoted, waiting, or failed or withdrawn with the reason. A promoted one has a `version`, and its solutions are those of the log's
-         *     entries from the offset `position` on. While it waits, `reads` is the offset up to which it has read the log. `from` is the offset from which it
-         *     reads, null for the registration. `asked` is the offset of the entry that asked for it, `at` the time, and `by` the token, where they are known.
-         *     It `keeps` the state of the text before, if one plan runs for both.
+         *     `state` is promoted, waiting, or failed or withdrawn with the reason. A promoted one has a `version`, and its
+         *     solutions are those of the log's entries from the offset `position` on. While it waits, `reads` is the offset up
+         *     to which it has read the log. `from` is the offset from which it reads, null for the registration. `asked` is the
+         *     offset of the entry that asked for it, `at` the time, and `by` the token, where they are known. It `keeps` the
+         *     state of the text before, if one plan runs for both.
          */
         VersionDocument: {
             /** Version */
@@ -2054,8 +2101,8 @@ export interface components {
          * CheckWish
          * @description Describes a query to check.
          *
-         *     `name` is the name under which it would be registered. The check for rules that feed themselves through a negative part leaves out a registered
-         *     query of that name.
+         *     `name` is the name under which it would be registered. The check for rules that feed themselves through a negative
+         *     part leaves out a registered query of that name.
          */
         CheckWish: {
             /** Query */
@@ -2079,7 +2126,9 @@ export interface components {
         };
         /**
          * DeadLetter
-         * @description Describes a message that could not be sent to the stream, with the reason and perhaps the field. The feed keeps 1,000 characters of its text.
+         * @description Describes a message that could not be sent to the stream, with the reason and perhaps the field.
+         *
+         *     The feed keeps 1,000 characters of its text.
          */
         DeadLetter: {
             /** Reason */
@@ -2094,9 +2143,11 @@ export interface components {
         };
         /**
          * OncePerWish
-         * @description Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a duration.
+         * @description Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a
+         *     duration.
          *
-         *     A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is xsd:duration text or a number of seconds.
+         *     A solution is left out if a delivered one of its key ended later than its end minus `within`. `within` is
+         *     xsd:duration text or a number of seconds.
          */
         OncePerWish: {
             /** Variables */
@@ -2108,7 +2159,8 @@ export interface components {
          * TemplateWish
          * @description Describes the request that is posted for each solution.
          *
-         *     `body` and the values of `headers` may contain `{variable}`, `{query}`, `{id}`, `{start}` and `{end}`; `{{id}}` writes `{id}`.
+         *     `body` and the values of `headers` may contain `{variable}`, `{query}`, `{id}`, `{start}` and `{end}`; `{{id}}`
+         *     writes `{id}`.
          */
         TemplateWish: {
             /**
@@ -2132,9 +2184,11 @@ export interface components {
          * ObserverWish
          * @description Describes a webhook to create.
          *
-         *     `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered; without it, new ones only.
+         *     `secret` is `whsec_` and base64; one is made where none is given. Solutions after the id `after` are delivered;
+         *     without it, new ones only.
          *
-         *     `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration key. `once_per` leaves repeats out.
+         *     `template` says for which kind of receiver requests are made, or how; `routing_key` is PagerDuty's integration
+         *     key. `once_per` leaves repeats out.
          */
         ObserverWish: {
             /** Url */
@@ -2222,7 +2276,8 @@ export interface components {
          * QueryWish
          * @description Describes a query to register; `name` is for POST alone.
          *
-         *     With `emit` revised it gives a changelog of the solutions that stand as of the latest event, instead of those that are certain.
+         *     With `emit` revised it gives a changelog of the solutions that stand as of the latest event, instead of those that
+         *     are certain.
          */
         QueryWish: {
             /** Query */
@@ -2262,21 +2317,24 @@ export interface components {
         };
         /**
          * StreamSettings
-         * @description Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
+         * @description Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least
+         *     over declared `sources`.
          *
-         *     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
+         *     `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions
+         *     are taken.
          *
          *     Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
          *
-         *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter.
-         *     Terms of ndjson may be prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
+         *     `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. Terms of ndjson may be
+         *     prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
          *
-         *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
-         *     predicates that link the nodes of a message, such as sosa:hasResult.
+         *     `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the
+         *     stream. `parts` are the IRIs of predicates that link the nodes of a message, such as sosa:hasResult.
          *
          *     With `instants`, events whose start and end differ are refused, so queries keep less.
          *
-         *     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
+         *     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it
+         *     they are refused.
          */
         StreamSettings: {
             /**
@@ -2358,7 +2416,8 @@ export interface components {
          * TrialRequest
          * @description Describes a trial to start. `policy` and `default_graph` are those of `compare_with` unless they are given.
          *
-         *     `from` and `to` are offsets of the log, or event times. With times, the solutions count that end at `from` or later, and before `to`.
+         *     `from` and `to` are offsets of the log, or event times. With times, the solutions count that end at `from` or
+         *     later, and before `to`.
          */
         TrialRequest: {
             /** Query */

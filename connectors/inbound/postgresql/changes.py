@@ -26,8 +26,10 @@ _LOOK_S = 0.1
 _ADVANCE_S = 10.0  # a slot without changes for the connector is advanced this often, so that the database may remove its log
 _TABLES = """
 SELECT CASE WHEN p.schemaname = 'public' THEN p.tablename::text ELSE p.schemaname || '.' || p.tablename END,
-       format('%%I.%%I', p.schemaname, p.tablename), array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid::int ORDER BY a.attnum), p.rowfilter
-FROM pg_publication_tables p JOIN pg_attribute a ON a.attrelid = format('%%I.%%I', p.schemaname, p.tablename)::regclass AND a.attname = ANY (p.attnames)
+       format('%%I.%%I', p.schemaname, p.tablename), array_agg(a.attname::text ORDER BY a.attnum),
+       array_agg(a.atttypid::int ORDER BY a.attnum), p.rowfilter
+FROM pg_publication_tables p JOIN pg_attribute a ON a.attrelid = format('%%I.%%I', p.schemaname,
+p.tablename)::regclass AND a.attname = ANY (p.attnames)
 WHERE p.pubname = %s GROUP BY p.schemaname, p.tablename, p.rowfilter
 """
 """The tables of a publication, with their columns and conditions, as PostgreSQL 15 and later have them."""
@@ -79,7 +81,10 @@ class PostgresqlChangeSource(Source):
 
     # ------------------------------------------------------------ the rows that are there
     def _take_initial_rows(self, exists: bool) -> None:
-        """Make the slot with a snapshot, and read the snapshot's rows. A slot that is there was made for rows that the log does not hold."""
+        """Make the slot with a snapshot, and read the snapshot's rows.
+
+        A slot that is there was made for rows that the log does not hold.
+        """
         if exists:
             self._ask("SELECT pg_drop_replication_slot(%s)", self._slot)
         self._snapshot.connect()
@@ -135,7 +140,10 @@ class PostgresqlChangeSource(Source):
             time.sleep(_LOOK_S)
 
     def _peek(self, most: int) -> list[Message]:
-        """Return messages of the next transactions, up to `most`. A transaction is read in pieces, with a cursor of the database."""
+        """Return messages of the next transactions, up to `most`.
+
+        A transaction is read in pieces, with a cursor of the database.
+        """
         found: list[Message] = []
         decoder, begin, number, passed = Decoder(), Begin(0, ""), 0, 0
         with self._connection.transaction() as session, session.cursor(name="changes") as cursor:
@@ -180,7 +188,10 @@ class PostgresqlChangeSource(Source):
             self._ends[position] = end
 
     def _encode(self, change: Change, lsn: str, committed: str | None) -> bytes:
-        """Return a change as an object of JSON. Raises: SystemFault where a column has the name of what describes the change."""
+        """Return a change as an object of JSON.
+
+        Raises: SystemFault where a column has the name of what describes the change.
+        """
         described = {"op": change.operation, "table": change.table, "lsn": lsn, "commit_time": committed} if self._metadata else {}
         clash = next((name for name in described if name in change.row), None)
         if clash is not None:
@@ -205,7 +216,8 @@ class PostgresqlChangeSource(Source):
     def _advance(self, lsn: str) -> None:
         with faults():
             self._ask(
-                "SELECT pg_replication_slot_advance(slot_name, %s) FROM pg_replication_slots WHERE slot_name = %s AND confirmed_flush_lsn < %s::pg_lsn",
+                "SELECT pg_replication_slot_advance(slot_name, %s) FROM pg_replication_slots WHERE slot_name = %s AND "
+                    "confirmed_flush_lsn < %s::pg_lsn",
                 lsn, self._slot, lsn,
             )  # fmt: skip
         self._advanced_s = time.monotonic()

@@ -28,7 +28,10 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Represents a change: insert, update, delete or truncate. A deleted row has the columns of the table's replica identity."""
+    """Represents a change: insert, update, delete or truncate.
+
+    A deleted row has the columns of the table's replica identity.
+    """
 
     operation: str
     table: str

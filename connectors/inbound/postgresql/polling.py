@@ -18,7 +18,10 @@ from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
 
 MOST_OPEN = 100
-"""So many rows of an open value are read; others with it wait until a greater value is there. Their digests fit into a position."""
+"""So many rows of an open value are read; others with it wait until a greater value is there.
+
+Their digests fit into a position.
+"""
 _PAGE = 2_000
 _DIGEST = 10  # characters
 _LONGEST = 500  # characters of a value of the cursor
@@ -27,7 +30,9 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class CursorPosition:
-    """Says up to where rows were read: the last value, the digests of its rows that were read while it was open, and the number of others."""
+    """Says up to where rows were read: the last value, the digests of its rows that were read while it was open, and
+    the number of others.
+    """
 
     value: str
     digests: str = ""

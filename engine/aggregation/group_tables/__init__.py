@@ -1,1 +1,3 @@
-"""The groups of GROUP BY stand in tables, which compiled code takes through many instants at once (engine/native/source/aggregation.c)."""
+"""The groups of GROUP BY stand in tables, which compiled code takes through many instants at once
+(engine/native/source/aggregation.c).
+"""

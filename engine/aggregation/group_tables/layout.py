@@ -26,9 +26,11 @@ OLDER, NEWER, EXTREME_WIDTH = range(4, 7)
 CHAINED, N, OLDEST, NEWEST, S_FIRST, S_LAST, LEAST, STAMP, KEY = range(9)
 # then the key, and for each set function: how many it counts
 COUNTED = 0
-# of SUM: how many of each class, the exact sum in units of its scale (HIGH * 2**32 + REST), and the row of `limbs` with that of doubles, once there is one
+# of SUM: how many of each class, the exact sum in units of its scale (HIGH * 2**32 + REST), and the row of `limbs`
+# with that of doubles, once there is one
 ERRORS, DECIMALS, DOUBLES, NANS, RISES, FALLS, HIGH, REST, LIMBS, SUM_WIDTH = range(10)
-# of MIN, MAX, FIRST_VALUE and LAST_VALUE, in a window: the ends of the chain of those that may yet be the answer; without, TERM, CLASS, VALUE, LOW of the answer
+# of MIN, MAX, FIRST_VALUE and LAST_VALUE, in a window: the ends of the chain of those that may yet be the answer;
+# without, TERM, CLASS, VALUE, LOW of the answer
 FIRST, LAST = range(2)
 
 # limbs: the sum of doubles, limb k in units of 2**(32 * k - 1074), and the limbs in use
@@ -62,7 +64,8 @@ RECORDS = {
         "chained": CHAINED, "n": N, "oldest": OLDEST, "newest": NEWEST, "start_first": S_FIRST, "start_last": S_LAST, "least": LEAST, "stamp": STAMP,
     },
     "sum": {
-        "errors": ERRORS, "decimals": DECIMALS, "doubles": DOUBLES, "nans": NANS, "rises": RISES, "falls": FALLS, "high": HIGH, "rest": REST, "limbs": LIMBS,
+        "errors": ERRORS, "decimals": DECIMALS, "doubles": DOUBLES, "nans": NANS, "rises": RISES, "falls": FALLS, "high": HIGH,
+        "rest": REST, "limbs": LIMBS,
     },
     "chain": {"first": FIRST, "last": LAST},
     "report": {"entry": R_ENTRY, "start": R_START, "end": R_END},

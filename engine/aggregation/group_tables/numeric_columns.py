@@ -68,7 +68,9 @@ def plain_of(numbers: Ints, terms: TermTable) -> Plain:
 
 
 def addends(numbers: Ints, plain: Plain, terms: TermTable) -> Worth:
-    """Return the columns of SUM: mantissas of integers and decimals with their scales, bits of doubles; what is no number is an error."""
+    """Return the columns of SUM: mantissas of integers and decimals with their scales, bits of doubles; what is no
+    number is an error.
+    """
     n = len(numbers)
     class_, value, scale, foreign = np.zeros(n, np.int64), plain.mantissa.copy(), plain.scale.copy(), False
     class_[plain.double], class_[plain.integer], class_[plain.decimal] = g.DOUBLE, g.INTEGER, g.DECIMAL

@@ -1,4 +1,7 @@
-"""The columns of the tables of runs have names; all are int64. A group's open run stands in its row of `groups`, where N counts the elements."""
+"""The columns of the tables of runs have names; all are int64.
+
+A group's open run stands in its row of `groups`, where N counts the elements.
+"""
 
 FOREVER = 1 << 61
 
@@ -29,7 +32,8 @@ UNDECIDED = 2
 
 RECORDS = {
     "links": {
-        "last_end": LAST_END, "older_run": OLDER_RUN, "newer_run": NEWER_RUN, "due_at": DUE_AT, "place": PLACE, "coming": COMING, "reported": REPORTED,
+        "last_end": LAST_END, "older_run": OLDER_RUN, "newer_run": NEWER_RUN, "due_at": DUE_AT, "place": PLACE, "coming": COMING,
+        "reported": REPORTED,
     },
     "clock": {
         "oldest_run": OLDEST_RUN, "newest_run": NEWEST_RUN, "heaped": HEAPED, "gap": GAP, "within": WITHIN, "closing": CLOSING, "certain": CERTAIN,

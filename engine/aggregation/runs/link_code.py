@@ -39,7 +39,9 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkCode:
-    """Holds the code of a condition (operations x 2), and what stands in the columns that it reads behind those of variables."""
+    """Holds the code of a condition (operations x 2), and what stands in the columns that it reads behind those of
+    variables.
+    """
 
     code: Ints
     constants: tuple[str, ...]
@@ -50,7 +52,9 @@ class LinkCode:
         return np.array([*map(terms.intern, self.constants), *[0] * len(self.verdicts)], np.int64)
 
     def write_verdicts(self, row: Ints, times: Ints, chosen: Ints, terms: TermTable) -> None:
-        """Write what the parts that are no code say of the `chosen` elements, whose starts, ends and instants are the columns of `times`."""
+        """Write what the parts that are no code say of the `chosen` elements, whose starts, ends and instants are the
+        columns of `times`.
+        """
         true, false = terms.intern(str(TRUE)), terms.intern(str(FALSE))
         verdict_of = {true: r.TRUE, false: r.FALSE}
         for place, argument in enumerate(self.verdicts, row.shape[1] - len(self.verdicts)):
@@ -60,9 +64,11 @@ class LinkCode:
 
 
 def link_code(window: a.RunWindow, reads: Sequence[Variable], aggregates: Mapping[Variable, tuple[int, bool]], naming: Naming) -> LinkCode | None:
-    """Return the code of WHILE; None if aggregates stand in it where there is no operation for them, or something that draws lots.
+    """Return the code of WHILE; None if aggregates stand in it where there is no operation for them, or something
+    that draws lots.
 
-    Its columns are the values of PREV and then `reads`. `aggregates` are variables that stand for a set function, and say which and whether its mean.
+    Its columns are the values of PREV and then `reads`. `aggregates` are variables that stand for a set function, and
+    say which and whether its mean.
     """
     previous, condition = [variable for variable, _ in window.previous], window.condition
     hidden = {*previous, *aggregates}  # the plan has columns for these, too
@@ -122,7 +128,11 @@ class _Compiler:
         return True
 
     def _compare(self, op: a.Comparison, left: a.Expression, right: a.Expression) -> bool:
-        """Compare two numbers. Equal are terms by what they are, unless both are literals with values: then by the numbers that they stand for."""
+        """Compare two numbers.
+
+        Equal are terms by what they are, unless both are literals with values: then by the numbers that they stand
+        for.
+        """
         equality = op in (a.Comparison.EQUAL, a.Comparison.UNEQUAL)
         places = [self._find_column(each) for each in (left, right)]
         if equality and None not in places:

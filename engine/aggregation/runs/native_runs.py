@@ -24,15 +24,17 @@ from epsparql.algebra import RunReport
 
 _NO_NUMBERS = np.zeros((1, 2))
 Undecided = Callable[[int, list[int], Any], bool]
-"""Says whether a moment continues a run, by the values of PREV, and the state of WHILE's aggregates before it if there are any."""
+"""Says whether a moment continues a run, by the values of PREV, and the state of WHILE's aggregates before it if
+there are any.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elements:
     """Holds what the moments of a feed bring, a row a moment.
 
-    `taken` and `values` are as groups have them, and `rows` as they came. `previous` is what PREV will be at the next element, and `uncut` says
-    whether no timeless solution of UNTIL breaks the link to this one.
+    `taken` and `values` are as groups have them, and `rows` as they came. `previous` is what PREV will be at the next
+    element, and `uncut` says whether no timeless solution of UNTIL breaks the link to this one.
     """
 
     taken: Taken
@@ -122,7 +124,9 @@ class NativeRuns:
         return columns
 
     def due(self) -> int:
-        """Return the next deadline; of runs without one the last instant of the streams, which each of them may wait for."""
+        """Return the next deadline; of runs without one the last instant of the streams, which each of them may wait
+        for.
+        """
         horizon = int(self.groups.tables.at[g.HORIZON])
         if self._lasting and horizon >= c.FOREVER:
             return AT_LAST
@@ -160,7 +164,9 @@ class NativeRuns:
 
 
 def _without_equals(reports: Reports) -> Reports:
-    """Return the reports without those that equal an earlier one: two runs of a group may give the same solution at an instant."""
+    """Return the reports without those that equal an earlier one: two runs of a group may give the same solution at
+    an instant.
+    """
     rows = reports.rows
     _, first = np.unique(np.column_stack([rows.start, rows.end, rows.cells]), axis=0, return_index=True)
     first.sort()

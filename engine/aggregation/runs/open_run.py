@@ -18,8 +18,8 @@ Row = tuple[list[int], int, int]
 class RunShape:
     """Holds what a query says of its runs.
 
-    `broken` is the variable that is true where a timeless solution of UNTIL breaks the link to an element. `certain` says that each element binds all
-    keys.
+    `broken` is the variable that is true where a timeless solution of UNTIL breaks the link to an element. `certain`
+    says that each element binds all keys.
     """
 
     keys: tuple[Variable, ...]
@@ -51,7 +51,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """Holds one solution of a group: as it stands, and its values for aggregates, links and PREV; `row` says what expressions see."""
+    """Holds one solution of a group: as it stands, and its values for aggregates, links and PREV; `row` says what
+    expressions see.
+    """
 
     start: int
     end: int

@@ -1,8 +1,8 @@
 """Runs and sessions: windows that the data itself delimits (semantics.md section 13).
 
-A group has at most one open run. What is kept of it is what its aggregates and the next link need: accumulators, the least start, the last end, the
-values of PREV. Elements of an instant are taken first, in their order; then what lies between elements (UNTIL), deadlines, and the last instant of
-the streams close runs:
+A group has at most one open run. What is kept of it is what its aggregates and the next link need: accumulators, the
+least start, the last end, the values of PREV. Elements of an instant are taken first, in their order; then what lies
+between elements (UNTIL), deadlines, and the last instant of the streams close runs:
 
     element y of the group ── links to the open run ──▶ the run grows ─────────────┐
                      └─────── does not ──▶ the run is over (a), y begins another ──┴▶ EACH: runs that grew report
@@ -73,7 +73,9 @@ class RunCollector:
         ]
 
     def _condition(self) -> Argument | None:
-        """Return WHILE as a value that is true or false, over an element, then the values of PREV and of the aggregates."""
+        """Return WHILE as a value that is true or false, over an element, then the values of PREV and of the
+        aggregates.
+        """
         if self.window.condition is None:
             return None
         columns = (*self.reads, *(variable for variable, _ in self.window.previous), *(variable for variable, _ in self.window.aggregates))
@@ -158,7 +160,9 @@ class RunCollector:
         return uncut
 
     def _links_exactly(self, moments: Moments, terms: TermTable, k: int, previous: list[int], grown: Any) -> bool:
-        """Return whether WHILE is true of a moment, by the values of PREV, and the state of WHILE's aggregates before it if there are any."""
+        """Return whether WHILE is true of a moment, by the values of PREV, and the state of WHILE's aggregates before
+        it if there are any.
+        """
         growing, now, rows = Ever(self._growing), int(moments.now[k]), moments.rows
         if grown is not None:
             growing.restore(grown, self._worth)
@@ -241,7 +245,9 @@ class RunCollector:
         return run
 
     def _break_links(self, key: Key, start: int) -> Iterator[tuple[Key, Run]]:
-        """Yield the runs that a solution of UNTIL ends: those of groups that agree with its key whose last element ends before it starts."""
+        """Yield the runs that a solution of UNTIL ends: those of groups that agree with its key whose last element
+        ends before it starts.
+        """
         if self.shape.certain and c.UNBOUND not in key:
             found = [key] if key in self._open and self._open[key].last < start else []
         else:
@@ -262,7 +268,9 @@ class RunCollector:
         return deadline if within is None else min(deadline, max(run.last, run.least + within))
 
     def _list_deadlines(self) -> None:
-        """Make the heap anew: entries that runs have left behind, by an earlier deadline or by their end, would grow with the elements."""
+        """Make the heap anew: entries that runs have left behind, by an earlier deadline or by their end, would grow
+        with the elements.
+        """
         self._deadlines = [(deadline, key) for key, run in self._open.items() if (deadline := self._deadline(run)) < c.FOREVER]
         heapify(self._deadlines)
 
@@ -326,7 +334,9 @@ class RunCollector:
 
     # ------------------------------------------------------------ snapshots
     def size(self) -> int:
-        """Return the bytes of its state for the quota: a group's open run counts as a goal, and the elements that an aggregate lists as ones too."""
+        """Return the bytes of its state for the quota: a group's open run counts as a goal, and the elements that an
+        aggregate lists as ones too.
+        """
         if self._native is not None:
             return goal_bytes(len(self.writes)) * self._native.live
         return goal_bytes(len(self.writes)) * len(self._open) + goal_bytes(1) * (self._elements if self._listed else 0)

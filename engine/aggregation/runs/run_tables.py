@@ -13,7 +13,9 @@ Floats = NDArray[np.float64]
 
 
 class RunTables(NamedTuple):
-    """Holds what `sweep_runs` works on beside the groups: a row of `links` a group, and a heap of groups by when WITHIN ends their runs."""
+    """Holds what `sweep_runs` works on beside the groups: a row of `links` a group, and a heap of groups by when
+    WITHIN ends their runs.
+    """
 
     clock: Ints
     links: Ints
@@ -23,11 +25,13 @@ class RunTables(NamedTuple):
 class ElementColumns(NamedTuple):
     """Holds what comes, a row a moment.
 
-    `moments` say when and what comes, `keys` of which group, and `values` have VALUE_WIDTH columns for each set function. `previous` has what PREV will be of each element. `row` has what PREV is at it, then
-    the element's own terms, constants, and verdicts on parts of WHILE. `group` is its row of `groups`. `linked` says whether it may continue a run:
-    FALSE, TRUE, or UNSURE where `code` has to say it.
+    `moments` say when and what comes, `keys` of which group, and `values` have VALUE_WIDTH columns for each set
+    function. `previous` has what PREV will be of each element. `row` has what PREV is at it, then the element's own
+    terms, constants, and verdicts on parts of WHILE. `group` is its row of `groups`. `linked` says whether it may
+    continue a run: FALSE, TRUE, or UNSURE where `code` has to say it.
 
-    `numbers` and `kinds` are those of terms, and `powers` the scale of each set function's sums. `begun` is what the sweep knows of the instant at hand.
+    `numbers` and `kinds` are those of terms, and `powers` the scale of each set function's sums. `begun` is what the
+    sweep knows of the instant at hand.
     """
 
     moments: Ints

@@ -14,8 +14,8 @@ _REMEMBERED = 1 << 16
 class Hierarchy(Mapping[Node, tuple[Node, ...]]):
     """Maps each node with something above it to all that stands above it.
 
-    These nodes are found by walking what is stated, so a long chain costs no more room than its links. A node of a cycle stands above itself. The
-    reflexive links lead nowhere and are left out.
+    These nodes are found by walking what is stated, so a long chain costs no more room than its links. A node of a
+    cycle stands above itself. The reflexive links lead nowhere and are left out.
     """
 
     def __init__(self, links: Links[Node] = ()) -> None:

@@ -1,9 +1,10 @@
 """RDFS entails rows of subject, object and graph from given triples, predicate by predicate (semantics.md section 10).
 
-Each rule has one premise beside the schema. So a predicate's triples follow from those of properties below it, and for rdf:type from those of
-properties with a domain or a range. The facts about classes and properties themselves follow from which of them a graph speaks of.
-The schema of all graphs applies, and what is entailed lies in the graph of its data premise. Where the schema speaks of RDFS's own words, what is
-entailed may be schema again; then the same rules are applied until nothing new follows.
+Each rule has one premise beside the schema. So a predicate's triples follow from those of properties below it, and
+for rdf:type from those of properties with a domain or a range. The facts about classes and properties themselves
+follow from which of them a graph speaks of. The schema of all graphs applies, and what is entailed lies in the graph
+of its data premise. Where the schema speaks of RDFS's own words, what is entailed may be schema again; then the same
+rules are applied until nothing new follows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -89,7 +90,9 @@ class Entailed:
         return tuple(self.given[each] for each in self._below(predicate))
 
     def follows_one_by_one(self, predicate: int, object_: int | None) -> bool:
-        """Return whether a predicate's rows follow from the sources' triples one by one, and say nothing of which classes and properties there are."""
+        """Return whether a predicate's rows follow from the sources' triples one by one, and say nothing of which
+        classes and properties there are.
+        """
         about = [self.vocabulary[k] for k in (SUBCLASS, SUBPROPERTY)]
         return predicate not in about and (predicate != self.vocabulary[TYPE] or object_ not in (None, self.vocabulary[PROPERTY]))
 

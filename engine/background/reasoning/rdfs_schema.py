@@ -1,4 +1,6 @@
-"""A schema says, closed, what holds of classes and properties, and what a stream's triple entails by that (semantics.md section 10)."""
+"""A schema says, closed, what holds of classes and properties, and what a stream's triple entails by that
+(semantics.md section 10).
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic
@@ -27,10 +29,11 @@ Values = dict[Node, tuple[tuple[Node, Node], ...]]
 
 
 class Schema(Generic[Node]):
-    """Holds what a schema says, closed: superclasses of classes, superproperties of properties, and what properties type their ends with.
+    """Holds what a schema says, closed: superclasses of classes, superproperties of properties, and what properties
+    type their ends with.
 
-    Only what is stated is kept; the rest is found when it is asked for. It never changes: `changed` gives another one, which shares with it
-    what they have in common.
+    Only what is stated is kept; the rest is found when it is asked for. It never changes: `changed` gives another
+    one, which shares with it what they have in common.
     """
 
     def __init__(self, statements: Iterable[Statement[Node]], is_property: Callable[[Node], bool]) -> None:
@@ -85,7 +88,9 @@ class Schema(Generic[Node]):
             yield from ((node, relation, kind) for node, kinds in stated.items() for kind in kinds)
 
     def differing(self, other: "Schema[Node]") -> tuple[set[Node], set[Node]]:
-        """Return classes whose superclasses may be others in the other schema, and properties that may entail something else there."""
+        """Return classes whose superclasses may be others in the other schema, and properties that may entail
+        something else there.
+        """
         classes = self.classes.differing(other.classes)
         properties = self.properties.differing(other.properties)
         for mine, others in ((self._domains, other._domains), (self._ranges, other._ranges)):

@@ -1,8 +1,9 @@
-"""Triples of streams entail others by the background's schema; placeholders stand for the terms that a stream brings (semantics.md section 10).
+"""Triples of streams entail others by the background's schema; placeholders stand for the terms that a stream brings
+(semantics.md section 10).
 
-The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of. They are also applied to a triple that types its
-subject with a class standing for all superclasses of the stream's own. Conclusions that need a certain subject or object are found by applying the rules
-to that.
+The rules are rdfs_schema.py's own, applied to a triple of each predicate that the schema speaks of. They are also
+applied to a triple that types its subject with a class standing for all superclasses of the stream's own. Conclusions
+that need a certain subject or object are found by applying the rules to that.
 """
 
 from collections.abc import Iterable, Iterator
@@ -91,7 +92,9 @@ class Entailment:
         return {each for each in conclusions if each not in of_literal}
 
     def _told_subjects(self, conclusions: Iterable[Triple]) -> tuple[Term, ...]:
-        """Return the subjects of which more is known than of subjects in general, by a conclusion that has the subject as its object."""
+        """Return the subjects of which more is known than of subjects in general, by a conclusion that has the
+        subject as its object.
+        """
         schema, turned = self.schema, {p for _, p, o in conclusions if o == SUBJECT}
         found = {value for p, value in schema.having if p in turned}
         if TYPE in turned:
@@ -100,8 +103,8 @@ class Entailment:
 
     @cached_property
     def of_pair(self) -> dict[Pair, Conclusions]:
-        """Return, by predicate and object of triples, what they entail because there are classes of what has that object, or classes that have
-        values.
+        """Return, by predicate and object of triples, what they entail because there are classes of what has that
+        object, or classes that have values.
         """
         schema, found = self.schema, dict[Pair, Conclusions]()
         if not schema.values:
@@ -163,7 +166,9 @@ class Entailment:
                 yield Conclusion((above if s == _CLASS else s, p, above if o == _CLASS else o), of=each.of)
 
     def only_types(self, pattern: Pattern) -> bool:
-        """Return whether conclusions by an object's superclasses are of the pattern only if the pattern's object is one of these superclasses."""
+        """Return whether conclusions by an object's superclasses are of the pattern only if the pattern's object is
+        one of these superclasses.
+        """
         predicate, object_ = pattern
         return all(o == _CLASS for _, p, o in (each.triple for each in self.of_class) if predicate in (None, p) and o in (_CLASS, SUBJECT, object_))
 

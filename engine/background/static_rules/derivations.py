@@ -1,7 +1,9 @@
-"""Static rules are applied to a background that changes: what they derive is a layer above what is given and what OWL entails of that.
+"""Static rules are applied to a background that changes: what they derive is a layer above what is given and what OWL
+entails of that.
 
-Rules read what holds by RDFS, and what they derive entails by RDFS: the schema's part of that is rules too, from each relation that static rules write
-to those that they read. So all of it is one program (docs/decisions/0075-static-rules.md).
+Rules read what holds by RDFS, and what they derive entails by RDFS: the schema's part of that is rules too, from each
+relation that static rules write to those that they read. So all of it is one program
+(docs/decisions/0075-static-rules.md).
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -98,7 +100,10 @@ class _Compiled:
 
 
 class Derivations:
-    """Holds what static rules derive, and what is needed to follow a change. `move` goes on from whatever was derived last."""
+    """Holds what static rules derive, and what is needed to follow a change.
+
+    `move` goes on from whatever was derived last.
+    """
 
     def __init__(self, terms: TermTable, most_work: int = 0) -> None:
         self.terms = terms
@@ -171,7 +176,9 @@ class Derivations:
         return Derived(self._shown, {each.key: each.rows for each in program.relations if each.key.role == WRITTEN})
 
     def explain(self, triple: tuple[int, int, int]) -> list[RuleStep] | None:
-        """Return the steps to a triple as rules derive it from where `move` came last; None if no static rule writes it. Raises TooFar."""
+        """Return the steps to a triple as rules derive it from where `move` came last; None if no static rule writes
+        it. Raises TooFar.
+        """
         return Explainer(self.program, self.joins).explain(triple)
 
     def _compile(self, rules: tuple[RegisteredRule, ...], lower: Layer) -> Program:
@@ -199,7 +206,9 @@ class Derivations:
         return self._compiled[rule.registered].rules
 
     def _extended(self, rules: tuple[RegisteredRule, ...], lower: Layer) -> Program | None:
-        """Return the program with the rules that have come, if these derive what no other rule reads or derives yet; else None."""
+        """Return the program with the rules that have come, if these derive what no other rule reads or derives yet;
+        else None.
+        """
         if self._lower is None or lower.schema is not self._lower.schema or rules[: len(self._rules)] != self._rules:
             return None
         own = [each for rule in rules[len(self._rules) :] for each in self._compile_rule(rule)]
@@ -292,7 +301,9 @@ class Derivations:
 
     # ------------------------------------------------------------ what is shown
     def _show(self, lower: Layer, deltas: dict[Relation, Delta], removed: set[int]) -> None:
-        """Bring together what is given and what is derived, predicate by predicate; what is the same stays the same array."""
+        """Bring together what is given and what is derived, predicate by predicate; what is the same stays the same
+        array.
+        """
         written: dict[int, list[Relation]] = {}
         for relation in self.program.relations:
             if relation.key.role == WRITTEN:
@@ -311,7 +322,8 @@ class Derivations:
     def _combined(self, rows: Ints, relations: Sequence[Relation], there: Ints | None, more: Ints | None, deltas: dict[Relation, Delta]) -> Ints:
         """Return given rows with those that relations of their predicate derive.
 
-        `there` is what that was before, when `more` of the given rows had not come; None if they have not only become more.
+        `there` is what that was before, when `more` of the given rows had not come; None if they have not only become
+        more.
         """
         if there is not None and more is not None and not any(len(deltas.get(relation, NO_DELTA).fewer) for relation in relations):
             there = grown(there, without(more, there))
@@ -358,7 +370,10 @@ def _sees(view: Relation, source: Relation) -> bool:
 
 @dataclass(slots=True, eq=False)
 class _Edges:
-    """Makes rules of RDFS: from what static rules write to a view that they read. A rule that there was before is used again."""
+    """Makes rules of RDFS: from what static rules write to a view that they read.
+
+    A rule that there was before is used again.
+    """
 
     made: Derivations
     lower: Layer

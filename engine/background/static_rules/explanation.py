@@ -1,6 +1,8 @@
-"""A triple that static rules derive is explained by the rules and the triples that it rests on, from those that need no rule on.
+"""A triple that static rules derive is explained by the rules and the triples that it rests on, from those that need
+no rule on.
 
-The search goes back from the triple over all ways in which it may have come, and then forward from what was given: so no triple rests on itself.
+The search goes back from the triple over all ways in which it may have come, and then forward from what was given: so
+no triple rests on itself.
 """
 
 from collections.abc import Iterator, Mapping

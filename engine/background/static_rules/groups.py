@@ -1,4 +1,7 @@
-"""A rule with an aggregate folds the tuples of a relation, group by group. After a change, it folds the groups anew of which a tuple came or went."""
+"""A rule with an aggregate folds the tuples of a relation, group by group.
+
+After a change, it folds the groups anew of which a tuple came or went.
+"""
 
 from collections.abc import Sequence
 
@@ -45,7 +48,10 @@ def list_members(joins: Joins, rule: DatalogRule, packed: int) -> list[int]:
 
 
 def fold_groups(joins: Joins, rule: DatalogRule, groups: Ints | None) -> Ints:
-    """Return what a rule derives of these groups (None: of all), packed and sorted. A group whose aggregate is an error has nothing."""
+    """Return what a rule derives of these groups (None: of all), packed and sorted.
+
+    A group whose aggregate is an error has nothing.
+    """
     fold, relation = rule.fold, rule.source_atom.relation
     assert fold is not None
     columns = joins.tuples.unpack(relation.rows.packed(), relation.arity)

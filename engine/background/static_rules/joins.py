@@ -1,4 +1,5 @@
-"""A rule's body is joined set by set: from what is new, or from the tuples in question, atom by atom along what is bound.
+"""A rule's body is joined set by set: from what is new, or from the tuples in question, atom by atom along what is
+bound.
 
 A join whose rows would be many is done in pieces, so that memory is bounded whatever the rule says.
 """
@@ -47,7 +48,10 @@ class _Rest:
 
 @dataclass(slots=True, eq=False)
 class Joins:
-    """Solves the bodies of rules. `work` counts the rows that joins brought; beyond `most_work` (0 for no limit) EntailmentLimit is raised."""
+    """Solves the bodies of rules.
+
+    `work` counts the rows that joins brought; beyond `most_work` (0 for no limit) EntailmentLimit is raised.
+    """
 
     terms: TermTable
     tuples: Tuples = field(default_factory=Tuples)
@@ -57,7 +61,8 @@ class Joins:
     def heads(self, rule: DatalogRule, rows_of: RowsOf, start: Atom | None = None, tuples: Ints = NO_INTS, skipped: int | None = None) -> Ints:
         """Return what a rule derives, packed, sorted and each once.
 
-        With `start` its body begins with these tuples of that atom. The atom at the place `skipped` has been taken care of by that.
+        With `start` its body begins with these tuples of that atom. The atom at the place `skipped` has been taken
+        care of by that.
         """
         parts = []
         for columns, n in self.solve(rule, rows_of, start, tuples, skipped):

@@ -1,8 +1,9 @@
 """Static rules' conclusions are kept up to date, stratum by stratum, by delete and rederive.
 
-What may rest on something that is gone is taken back first, by the state from before the change; what has another reason comes again; then what is
-new goes through the rules (semi-naive). Counting derivations would not do: in a recursive rule facts may support each other in a circle
-(Gupta, Mumick, Subrahmanian, *Maintaining views incrementally*, SIGMOD 1993).
+What may rest on something that is gone is taken back first, by the state from before the change; what has another
+reason comes again; then what is new goes through the rules (semi-naive). Counting derivations would not do: in a
+recursive rule facts may support each other in a circle (Gupta, Mumick, Subrahmanian, *Maintaining views
+incrementally*, SIGMOD 1993).
 """
 
 import heapq
@@ -38,7 +39,9 @@ NO_DELTA = Delta(NO_INTS, NO_INTS)
 
 @dataclass(slots=True)
 class Change:
-    """Says what changes: the program, rules of the old one and the new one, and what is given of relations (more and fewer)."""
+    """Says what changes: the program, rules of the old one and the new one, and what is given of relations (more and
+    fewer).
+    """
 
     program: Program
     dropped: list[DatalogRule]
@@ -121,7 +124,9 @@ class Maintenance:
                 relation.before = None
 
     def _changed_atoms(self, rule: DatalogRule) -> list[tuple[Atom, int | None, Delta]]:
-        """Return the atoms of relations that have changed, those that are absent without a place; what is more of these is fewer of the rule's."""
+        """Return the atoms of relations that have changed, those that are absent without a place; what is more of
+        these is fewer of the rule's.
+        """
         found: list[tuple[Atom, int | None, Delta]] = [
             (atom, k, self.deltas[atom.relation]) for k, atom in enumerate(rule.atoms) if atom.relation in self.deltas
         ]
@@ -129,7 +134,10 @@ class Maintenance:
         return [*found, *((atom, None, Delta(delta.fewer, delta.more)) for atom, delta in absent)]
 
     def _fold_anew(self, rule: DatalogRule) -> tuple[dict[Relation, SortedRows], dict[Relation, SortedRows]]:
-        """Fold the groups anew of which a tuple came or went, and return what goes and what comes. The rule alone derives its relation."""
+        """Fold the groups anew of which a tuple came or went, and return what goes and what comes.
+
+        The rule alone derives its relation.
+        """
         relation, delta = rule.head.relation, self.deltas.get(rule.source_atom.relation, NO_DELTA)
         groups = None if rule in self._fresh else find_groups(self._joins, rule, unite(delta))
         there = NO_INTS if groups is None else list_results(self._joins, rule, groups)

@@ -1,4 +1,6 @@
-"""A program is what static rules come to: Datalog rules over relations of term numbers, in the order in which their relations are settled."""
+"""A program is what static rules come to: Datalog rules over relations of term numbers, in the order in which their
+relations are settled.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +21,8 @@ UNBOUND: Argument = 0
 
 @dataclass(frozen=True, slots=True)
 class RelationKey:
-    """Names a relation: the triples of a predicate that rules read (VIEW) or write (WRITTEN), or what a rule needs beside these.
+    """Names a relation: the triples of a predicate that rules read (VIEW) or write (WRITTEN), or what a rule needs
+    beside these.
 
     `kind` is the class where it is of rdf:type with one class, else 0. `graphs` are those it looks at, None for all.
     """
@@ -70,9 +73,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """Folds the tuples of a relation, whose terms are of `names`: those that agree in the first `keys` terms are a group.
+    """Folds the tuples of a relation, whose terms are of `names`: those that agree in the first `keys` terms are a
+    group.
 
-    UNBOUND stands for no term. `result` is the aggregate's variable, and `scope` are the variables that its argument looks at.
+    UNBOUND stands for no term. `result` is the aggregate's variable, and `scope` are the variables that its argument
+    looks at.
     """
 
     names: tuple[Variable, ...]
@@ -86,8 +91,9 @@ class Fold:
 class DatalogRule:
     """Derives `head` where all atoms hold, none of `absent` does, and the conditions are met.
 
-    With `resource` no tuple is derived whose first term is a literal. With `fold` it derives the groups' keys with the aggregate of each. The tuples
-    that it folds stand as the one that is absent, because all of them are settled before.
+    With `resource` no tuple is derived whose first term is a literal. With `fold` it derives the groups' keys with
+    the aggregate of each. The tuples that it folds stand as the one that is absent, because all of them are settled
+    before.
     """
 
     head: Atom
@@ -125,7 +131,9 @@ class Stratum:
 
 
 class NegativeCycle(Exception):
-    """Signals relations that depend on their own absence: `way` is the cycle, from the relation whose absence is asked for."""
+    """Signals relations that depend on their own absence: `way` is the cycle, from the relation whose absence is
+    asked for.
+    """
 
     def __init__(self, way: Sequence[Relation]) -> None:
         super().__init__(way)
@@ -147,7 +155,8 @@ class Program:
         self._add_rules(rules, views)
 
     def extended(self, rules: Sequence[DatalogRule], views: Iterable[Relation]) -> "Program | None":
-        """Return the program with more rules and views; None if one of them derives what there is already, since then the order may be another.
+        """Return the program with more rules and views; None if one of them derives what there is already, since then
+        the order may be another.
 
         Raises NegativeCycle.
         """
@@ -160,7 +169,10 @@ class Program:
         return found
 
     def _add_rules(self, rules: Iterable[DatalogRule], views: Iterable[Relation]) -> None:
-        """Add rules whose heads are new. Relations that were there before may be shared with another program, so they are replaced and not changed."""
+        """Add rules whose heads are new.
+
+        Relations that were there before may be shared with another program, so they are replaced and not changed.
+        """
         fresh = dict.fromkeys(rules)
         onwards: dict[Relation, dict[Relation, None]] = {view: {} for view in views if view not in self.relations}
         read: dict[Relation, dict[Relation, None]] = {}
@@ -212,7 +224,9 @@ class Program:
 
 
 def _components(onwards: Mapping[Relation, Mapping[Relation, None]]) -> list[list[Relation]]:
-    """Return the strongly connected components, those that lead to others first (Tarjan's algorithm, without recursion)."""
+    """Return the strongly connected components, those that lead to others first (Tarjan's algorithm, without
+    recursion).
+    """
     index: dict[Relation, int] = {}
     low: dict[Relation, int] = {}
     stack: list[Relation] = []

@@ -1,4 +1,5 @@
-"""Sorted rows hold the tuples of a relation packed into integers, in a few sorted runs, so that a small change costs no copy of all of them.
+"""Sorted rows hold the tuples of a relation as packed integers in a few sorted runs. So a small change does not copy
+all of them.
 
 A tuple of two terms is `first << 32 | second`; longer ones have numbers of their own (`Tuples`). A value never changes.
 """
@@ -120,7 +121,9 @@ class SortedRows:
         return SortedRows(tuple(run for run in runs if len(run.packed)))
 
     def ranges(self, keys: Ints, *, second: bool) -> list[tuple[Ints, Ints, Ints]]:
-        """Return, run by run, the pairs' order by the first term (or the second), and where those of each key begin and end in it."""
+        """Return, run by run, the pairs' order by the first term (or the second), and where those of each key begin
+        and end in it.
+        """
         found = []
         for run in self.runs:
             order = run.by_second() if second else run.packed

@@ -1,4 +1,5 @@
-"""A static rule's pattern becomes Datalog: alternatives become rules of their own, and what is absent, optional or repeated gets a relation of its own.
+"""A static rule's pattern becomes Datalog: alternatives become rules of their own, and what is absent, optional or
+repeated gets a relation of its own.
 
 What Datalog over named predicates has no words for is refused with the reason.
 """
@@ -89,7 +90,8 @@ class _Body:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """Says where triples are looked for (None for all graphs), and which variables stand for values from outside, as in EXISTS.
+    """Says where triples are looked for (None for all graphs), and which variables stand for values from outside, as
+    in EXISTS.
 
     Where an aggregate `counts` solutions, hidden variables distinguish them.
     """
@@ -286,7 +288,10 @@ class Translation:
         return [self._projection(one, visible, body) for one in self._bodies(inner, _Where(where.graphs, visible))]
 
     def _projection(self, inner: _Body, visible: frozenset[Variable], body: _Body) -> _Literal:
-        """Return a literal over the visible variables of an inner body. A body that needs values from outside is solved along with the outer one."""
+        """Return a literal over the visible variables of an inner body.
+
+        A body that needs values from outside is solved along with the outer one.
+        """
         asked = frozenset().union(*(test.scope for test in inner.tests), *(_variables(*literal.arguments) for literal in inner.absent))
         needed = (asked - inner.bound) & visible
         whole = body.joined(inner) if needed else inner
@@ -327,7 +332,10 @@ class Translation:
         return [_Body((self._projection(body, body.bound, _Body()),), bound=body.bound) for body in bodies]
 
     def _translate_group(self, group: a.Group, where: _Where) -> list[_Body]:
-        """Give the solutions a relation, the keys first. Each aggregate folds it to a relation of its own, without groups in which it is an error."""
+        """Give the solutions a relation, the keys first.
+
+        Each aggregate folds it to a relation of its own, without groups in which it is an error.
+        """
         bodies = self._bodies(group.pattern, _Where(where.graphs, counts=True))
         keys = group.keys
         if any(not frozenset(keys) <= body.bound for body in bodies):

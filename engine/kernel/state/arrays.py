@@ -1,4 +1,6 @@
-"""This module holds the arrays of one network: its program (which the kernel never writes, lives and openings aside) and its state."""
+"""This module holds the arrays of one network: its program (which the kernel never writes, lives and openings aside)
+and its state.
+"""
 
 from collections.abc import Mapping
 from math import prod
@@ -12,7 +14,10 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.layout import RECORDS
 
 MOST_AT_ONCE, MOST_EACH = 1_000_000, 64
-"""A query that makes more at one instant fails; each occurrence that comes at it allows for more. That is about a second, and what its input costs."""
+"""A query that makes more at one instant fails; each occurrence that comes at it allows for more.
+
+That is about a second, and what its input costs.
+"""
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -152,8 +157,8 @@ def new_net(width: int) -> Net:
 def map_arrays(shapes: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
     """Return arrays of zeros, in one mapping of their own.
 
-    Most rows of pools are never touched, and the system has memory only for touched pages. Blocks of the heap would be cleared, and so touched. A server
-    may have thousands of networks with a query each.
+    Most rows of pools are never touched, and the system has memory only for touched pages. Blocks of the heap would
+    be cleared, and so touched. A server may have thousands of networks with a query each.
     """
     sizes = {name: kind.itemsize * prod(shape) for name, (kind, shape) in shapes.items()}
     memory, at, arrays = mmap(-1, sum(sizes.values()), MAP_PRIVATE | MAP_ANONYMOUS), 0, dict[str, NDArray[Any]]()
@@ -229,7 +234,9 @@ def write_whole(net: Net, numbers: Ints, cells: Ints) -> None:
 
 
 def to_width(a: Ints, width: int) -> Ints:
-    """Return rows with as many columns as those of another network have; they do not bind the columns left out beyond them."""
+    """Return rows with as many columns as those of another network have; they do not bind the columns left out beyond
+    them.
+    """
     return a[:, :width] if a.shape[1] >= width else wider(a, width)
 
 
@@ -248,7 +255,9 @@ def margin(net: Net, occurrence: int) -> int:
 
 
 def with_room(net: Net, need: int, frames: int = 0) -> Net:
-    """Make room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay good."""
+    """Make room for `need` more in each pool and for `frames` more on the stack; no row moves, so row numbers stay
+    good.
+    """
     need += c.MOST_FEW
     heights = dict[str, int]()
     for name, filled in POOLS.items():

@@ -1,6 +1,7 @@
 """Named columns and codes: every index into a table of the kernel is one of these.
 
-The kernel in C has them too (engine/native/headers.py): numbers as constants, and columns as fields of a record. Q_MADE_AT of `queries` is `made_at`.
+The kernel in C has them too (engine/native/headers.py): numbers as constants, and columns as fields of a record.
+Q_MADE_AT of `queries` is `made_at`.
 """
 
 from keyword import iskeyword
@@ -83,9 +84,10 @@ A_PLAIN = ALPHA_WIDTH  # of a placed scan: any triple of its stream and predicat
 ALPHA_FIRST, ALPHA_N, ALPHA_SEEN, ALPHA_LIST, ALPHA_KEYED, ALPHA_AT_WIDTH = range(6)
 # wants: which rows of alpha are its scans
 WANT_FIRST, WANT_N, WANT_WIDTH = range(3)
-# posted: a hash table from predicate (0 for any; NONE: the place is free) and object to a list; lists: which postings are its own; postings: a want and
-# the triple that it is given: the occurrence's own terms (NONE), its subject as object or object as subject (OTHER_END), or another term; whether its
-# object must be a resource for that, and what its subject must be, or NONE
+# posted: a hash table from predicate (0 for any; NONE: the place is free) and object to a list; lists: which postings
+# are its own; postings: a want and the triple that it is given: the occurrence's own terms (NONE), its subject as
+# object or object as subject (OTHER_END), or another term; whether its object must be a resource for that, and what
+# its subject must be, or NONE
 POSTED_P, POSTED_O, POSTED_LIST, POSTED_WIDTH = range(4)
 LIST_FIRST, LIST_N, LIST_WIDTH = range(3)
 P_WANT, P_RESOURCE, P_AS_S, P_AS_P, P_AS_O, P_OF, POSTING_WIDTH = range(7)
@@ -111,9 +113,9 @@ S_PENDING, S_READS, S_LOCAL, STREAM_WIDTH = range(4)
 MOST_STREAMS = 1 << 24  # of a network
 # facts: a timeless row for a side of a node, cell by cell; one that is no triple of the background comes only when the query opens
 F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
-# lookups: tables of the background's triples, chained by hash of the node's key: the address of the chains' newest rows and how many chains there
-# are, a power of two; the address of the rows, how many there is room for and how many count, and of how many columns: the next older row, the key's terms, and then those
-# of the node's other columns
+# lookups: tables of the background's triples, chained by hash of the node's key: the address of the chains' newest
+# rows and how many chains there are, a power of two; the address of the rows, how many there is room for and how many
+# count, and of how many columns: the next older row, the key's terms, and then those of the node's other columns
 L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, LOOKUP_WIDTH = range(7)
 L_OLDER, L_KEY = range(2)
 L_NEWEST = 0  # the one column of the heads
@@ -191,7 +193,9 @@ EVENT_KIND, MESSAGE_BLANK_KIND = -IRI_KIND, -BLANK_KIND
 
 
 def _columns(first: str, after: str, prefix: str = "") -> dict[str, int]:
-    """Return the columns from `first` up to `after`, as they stand above, by the names of fields: without the prefix, in small letters."""
+    """Return the columns from `first` up to `after`, as they stand above, by the names of fields: without the prefix,
+    in small letters.
+    """
     names = list(globals())
     columns = {name.removeprefix(prefix).lower(): globals()[name] for name in names[names.index(first) : names.index(after)]}
     return {f"{field}_" if iskeyword(field) else field: column for field, column in columns.items()}
@@ -231,4 +235,6 @@ RECORDS = {
     "code": _columns("CODE_OP", "CODE_WIDTH", "CODE_"),
     "at": _columns("NOW", "AT_WIDTH"),
 }
-"""The fields of a row of each table that has named columns, with the column of each; `at` is one row, and several tables have rows that are a frame."""
+"""The fields of a row of each table that has named columns, with the column of each; `at` is one row, and several
+tables have rows that are a frame.
+"""

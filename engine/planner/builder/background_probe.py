@@ -1,7 +1,9 @@
-"""This module plans the undecided sides of nodes that decide on absence: the solutions that decided ones are held against.
+"""This module plans the undecided sides of nodes that decide on absence: the solutions that decided ones are held
+against.
 
-If the background has much for a group of triple patterns, what the group matches of it alone is looked up for each solution that is decided
-(docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple of a stream is kept, and that looks up the rest of the group.
+If the background has many matches for a group of triple patterns, they are looked up for each solution that is
+decided (docs/decisions/0017-knowledge-looked-up.md). So only what takes a triple of a stream is kept, and that looks
+up the rest of the group.
 """
 
 from collections.abc import Sequence
@@ -19,7 +21,8 @@ from epsparql import algebra as a
 
 
 def plan_undecided(builder: PlanBuilder, pattern: a.Pattern, target: Target, decided: Scope, span: int = c.FOREVER) -> None:
-    """Plan `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the scope `decided`.
+    """Plan `pattern` so that its solutions count at the side `target` of a node that decides on solutions with the
+    scope `decided`.
 
     The FINDs come behind all other nodes. They keep nothing, and what others keep stays in its place
     (docs/decisions/0015-snapshots-in-names.md).
@@ -42,8 +45,9 @@ def _plan_finds(builder: PlanBuilder, node: int, patterns: Sequence[a.TriplePatt
 def _plan_with_stream(builder: PlanBuilder, ordered: Sequence[a.TriplePattern], place: a.Place, target: Target, span: int, deep: bool) -> None:
     """Plan the solutions of a group that take a triple of a stream, and all others too where the background has little.
 
-    The last of its patterns that a stream's triple matches joins what streams have brought for those before it, or looks them up. The patterns behind
-    it are looked up. So each choice of patterns for the stream's triples is made once.
+    The last of its patterns that a stream's triple matches joins what streams have brought for those before it, or
+    looks them up. The patterns behind it are looked up. So each choice of patterns for the stream's triples is made
+    once.
     """
     alone = [builder.scope(a.Bgp((triple,), place)) for triple in ordered]
     before = list(accumulate(alone, Scope.joined))
@@ -72,7 +76,8 @@ def _plan_lookups(
 ) -> Target:
     """Return where solutions that bind these variables enter, to look up one pattern after the other.
 
-    Each pattern shares a variable with what is known where that can be, and the pattern of which least is unknown comes first.
+    Each pattern shares a variable with what is known where that can be, and the pattern of which least is unknown
+    comes first.
     """
     rest, chosen = list(patterns), list[tuple[a.TriplePattern, Variables]]()
     while rest:

@@ -1,7 +1,8 @@
-"""This module finds what the pattern of an EXISTS asks of the outer solution: parts that are taken out of it, and parts that cannot be planned.
+"""This module finds what the pattern of an EXISTS asks of the outer solution: parts that are taken out of it, and
+parts that cannot be planned.
 
-SPARQL puts the outer solution's terms in the place of its variables. For what joins, this is compatibility. For what decides on absence it is not:
-`?w` in a MINUS inside EXISTS stands for one term, and not for each that the part finds.
+SPARQL puts the outer solution's terms in the place of its variables. For what joins, this is compatibility. For what
+decides on absence it is not: `?w` in a MINUS inside EXISTS stands for one term, and not for each that the part finds.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +25,8 @@ OptionalJoin: TypeAlias = a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin
 def essential(pattern: a.Pattern, kept: Scope, scope: Scopes) -> a.Pattern:
     """Return the part of `pattern` that decides whether it has a solution.
 
-    An optional part decides nothing until a change of the background takes it away where it was found. It is left out where the outer solution says
-    what it finds, unless `find_optional` knows how to plan it.
+    An optional part decides nothing until a change of the background takes it away where it was found. It is left out
+    where the outer solution says what it finds, unless `find_optional` knows how to plan it.
     """
     match pattern:
         case a.LeftJoin() | a.EqLeftJoin() | a.SeqRightJoin():
@@ -68,7 +69,8 @@ def is_correlated(builder: PlanBuilder, pattern: a.Pattern, kept: Scope) -> bool
 class OptionalInside:
     """Holds an optional join whose part uses variables of the outer solution.
 
-    `pattern` has the conditions of its part that do not, `found` has the others. `whole` are the conditions behind the join.
+    `pattern` has the conditions of its part that do not, `found` has the others. `whole` are the conditions behind
+    the join.
     """
 
     pattern: OptionalJoin
@@ -77,7 +79,9 @@ class OptionalInside:
 
 
 def find_optional(pattern: a.Pattern, kept: Scope, scope: Scopes) -> OptionalInside | None:
-    """Return the optional join that is the pattern, but for conditions behind it; None where there is none of the kind, or it cannot be planned."""
+    """Return the optional join that is the pattern, but for conditions behind it; None where there is none of the
+    kind, or it cannot be planned.
+    """
     whole: list[a.Expression] = []
     while isinstance(pattern, a.Filter):
         whole += list_conjuncts(pattern.condition)
@@ -105,14 +109,16 @@ def conjunction(conditions: list[a.Expression]) -> a.Expression | None:
 
 # ---------------------------------------------------------------- conditions that are taken out
 Lifted = tuple[a.Pattern, list[a.Expression], dict[Variable, a.Expression]]
-"""The parts are the rest of a pattern, the conditions taken out of it, and what the BINDs that went with them stood for."""
+"""The parts are the rest of a pattern, the conditions taken out of it, and what the BINDs that went with them stood
+for.
+"""
 
 
 def lift_conditions(builder: PlanBuilder, pattern: a.Pattern, kept: Scope, around: Variables | None = None) -> Lifted:
     """Return a pattern of EXISTS without the conditions that look at variables of the outer solution.
 
-    `around` are the variables that its siblings may bind, None where it has none. With siblings, what decides on absence stays: its time is the
-    pattern's own.
+    `around` are the variables that its siblings may bind, None where it has none. With siblings, what decides on
+    absence stays: its time is the pattern's own.
     """
     match pattern:
         case a.Filter():

@@ -22,7 +22,10 @@ LIVES: dict[int, tuple[int | None, int | None]] = {
     c.PAR: (WINDOW, WINDOW),
 }
 SHARES_TIME = {c.MEETS: (True, False), c.DURING: (True, False), c.STARTS: (True, False), c.OVERLAPS: (True, False), c.PAR: (True, True)}
-"""For these relations a goal of the left, or right, side ends no earlier than what it joins starts, so it waits as long as that may last."""
+"""For these relations a goal of the left, or right, side ends no earlier than its partner starts.
+
+So it waits as long as a partner may last.
+"""
 LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
 """The left operand of these relations ends strictly before the right one."""
 

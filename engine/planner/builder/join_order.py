@@ -1,4 +1,6 @@
-"""This module orders joins where the definition leaves the order open, by how often their triples occur (docs/decisions/0013-shapes.md)."""
+"""This module orders joins where the definition leaves the order open, by how often their triples occur
+(docs/decisions/0013-shapes.md).
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -12,7 +14,8 @@ from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import list_fields
 
 Rates = Mapping[str, int]
-"""Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing predicate is not known.
+"""Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing
+predicate is not known.
 
 OVER and KNOWN stand beside them.
 """
@@ -23,11 +26,14 @@ KNOWN = "background "
 SELECTED = 10
 """One occurrence in so many is taken to have a given subject, or a given object."""
 OVER = "over"
-"""This key says how long the occurrences have been counted, in µs; where it is missing, the counts are those of a query's window."""
+"""This key says how long the occurrences have been counted, in µs; where it is missing, the counts are those of a
+query's window.
+"""
 KEYS = (10, 1_000, 100_000)
 """A variable is taken to have each of these numbers of terms in turn, because nobody counts them.
 
-Few keys make many partial solutions, many keys hardly any. A shape is chosen for what it saves over all three, as factors.
+Few keys make many partial solutions, many keys hardly any. A shape is chosen for what it saves over all three, as
+factors.
 """
 WORTHWHILE = 2
 """Another shape must promise so many times less work."""
@@ -57,7 +63,10 @@ def predicates_of(query: object) -> set[str]:
 
 
 def rate(triple: a.TriplePattern, rates: Rates) -> float:
-    """Return how many occurrences match a triple pattern. A predicate that is not known counts as much as the others on average."""
+    """Return how many occurrences match a triple pattern.
+
+    A predicate that is not known counts as much as the others on average.
+    """
     known = [n for predicate, n in rates.items() if predicate.startswith("<")]
     average = sum(known) / len(known) if known else 1
     predicate = EVERYTHING if isinstance(triple.predicate, Variable) else str(triple.predicate)
@@ -74,8 +83,8 @@ def variables_of(triple: a.TriplePattern) -> set[TermOrVariable]:
 def order_triples(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.TriplePattern]:
     """Return the triple patterns of a group, whose order means nothing, in the order in which they are joined.
 
-    Each pattern shares a variable with those before it where that can be, and rare ones come first; where nothing is known, they stay as written.
-    What the background has much of is looked up as late as may be.
+    Each pattern shares a variable with those before it where that can be, and rare ones come first; where nothing is
+    known, they stay as written. What the background has much of is looked up as late as may be.
     """
     rest, chosen = list(triples), list[a.TriplePattern]()
     bound: set[TermOrVariable] = set()
@@ -91,7 +100,8 @@ def order_triples(triples: Sequence[a.TriplePattern], rates: Rates) -> list[a.Tr
 def find_chain(query: a.StreamQuery, policy: str, pattern: a.SeqJoin) -> tuple[a.Pattern, ...]:
     """Return the operands of `A SEQ B SEQ C SEQ D`, if they may be joined in any order; else nothing.
 
-    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are united and intervals spanned.
+    SEQ is associative over timed solutions: in every order each operand ends before the next one starts, bindings are
+    united and intervals spanned.
     """
     operands = chain(pattern) if _is_whole(query, policy, pattern) else ()
     return operands if len(operands) > 2 and all(map(_is_plain, operands)) else ()

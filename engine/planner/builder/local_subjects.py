@@ -1,4 +1,7 @@
-"""This module finds decisions on what one node lacks. If the node is local, they need not wait for the instant (semantics.md section 5)."""
+"""This module finds decisions on what one node lacks.
+
+If the node is local, they need not wait for the instant (semantics.md section 5).
+"""
 
 from engine.planner.builder.plan_builder import PlanBuilder
 from engine.planner.builder.scans import streams_of
@@ -7,7 +10,8 @@ from epsparql.terms import Variable
 
 
 def note_subject(builder: PlanBuilder, number: int, kept: a.Pattern, absent: a.Pattern) -> None:
-    """Note at a node that decides on solutions of `kept` which of their nodes all of `absent` describes, and the stream that has both.
+    """Note at a node that decides on solutions of `kept` which of their nodes all of `absent` describes, and the
+    stream that has both.
 
     Nothing is noted where `absent` describes several nodes, looks at several streams, or may be timeless.
     """

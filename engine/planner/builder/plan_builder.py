@@ -1,6 +1,7 @@
 """This module builds the plan of one query: its nodes, edges, columns and conditions. It knows no operator.
 
-An operator has its operands planned by `PlanBuilder.plan_pattern`, which hands them to the function that knows all operators.
+An operator has its operands planned by `PlanBuilder.plan_pattern`, which hands them to the function that knows all
+operators.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +34,10 @@ Ints = NDArray[np.int64]
 CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing")
 """A plan could do without these choices.
 
-Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What decides on absence is kept for its
-window alone. The right side of a SEQ keeps nothing that no left solution precedes. An EQUALSOPTIONAL that asks for pairs with nothing between them
-makes no other pairs. A WITHOUT discards the goals that its blockers have passed.
+Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What
+decides on absence is kept for its window alone. The right side of a SEQ keeps nothing that no left solution precedes.
+An EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs. A WITHOUT discards the goals
+that its blockers have passed.
 """
 IN_PARTITIONS = frozenset({"suppression"})
 """A partition is planned without these choices, so that fewer changes of the background make it read the log again."""
@@ -216,11 +218,16 @@ class PlanBuilder:
 
     # ------------------------------------------------------------ patterns
     def plan_pattern(self, pattern: a.Pattern, target: Target, span: int = c.FOREVER, wanted: Conditions = ()) -> None:
-        """Plan `pattern` so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach `target`."""
+        """Plan `pattern` so that its solutions which last at most `span` µs and satisfy all conditions `wanted` reach
+        `target`.
+        """
         self.pattern_planner(self, pattern, *self.settle(target, span, wanted))
 
     def settle(self, target: Target, span: int, wanted: Conditions) -> tuple[Target, int, Conditions]:
-        """Return where solutions are to go, and what may go down with the pattern. What may not is enforced before the target."""
+        """Return where solutions are to go, and what may go down with the pattern.
+
+        What may not is enforced before the target.
+        """
         if "filters" in self.options.without:
             target, wanted = self.enforce(target, c.FOREVER, wanted), ()
         if "windows" in self.options.without:

@@ -1,4 +1,6 @@
-"""This module decides how far conditions and time windows go down in a plan: to the operand, or the join, that can decide them."""
+"""This module decides how far conditions and time windows go down in a plan: to the operand, or the join, that can
+decide them.
+"""
 
 from engine.errors import Refusal
 from engine.expressions.evaluator import supported
@@ -29,7 +31,9 @@ def is_equality(condition: a.Expression) -> bool:
 
 
 def split_conditions(wanted: Conditions, left: Variables, right: Variables) -> tuple[list[a.Expression], list[a.Expression], list[a.Expression]]:
-    """Divide conditions by the side that decides them, where their variables are certain: for the left, for the right, for neither."""
+    """Divide conditions by the side that decides them, where their variables are certain: for the left, for the
+    right, for neither.
+    """
     to_left, to_right, own = list[a.Expression](), list[a.Expression](), list[a.Expression]()
     for condition in wanted:
         looks = variables_of(condition)

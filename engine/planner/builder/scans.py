@@ -29,7 +29,9 @@ def is_deep(builder: PlanBuilder, triple: a.TriplePattern, place: a.Place) -> bo
 def add_lookup(
     builder: PlanBuilder, node: int, triple: a.TriplePattern, place: a.Place, deep: bool, *, via: int = c.NONE, use: str = LOOKED_UP
 ) -> None:
-    """Let the solutions that come to a node look up a triple pattern in a table by the node's key, if the background is `deep` there."""
+    """Let the solutions of a node look up a triple pattern in a table by the node's key, if the background is `deep`
+    there.
+    """
     bound = columns_of(builder, triple, place)
     keys = builder.fragment.columns_at(builder.node(node).key)
     free = [column for column in bound if column not in keys]
@@ -61,7 +63,8 @@ def add_triples(builder: PlanBuilder, triple: a.TriplePattern, place: a.Place, t
 def add_scans(
     builder: PlanBuilder, place: a.Place, sought: Sequence[TermOrVariable], columns: tuple[int, int, int], target: Target, *, sent: bool = False
 ) -> None:
-    """Plan scans of all streams and graphs of a place for the triple pattern `sought`, or only for what was `sent` there and not what that entails.
+    """Plan scans of all streams and graphs of a place for the triple pattern `sought`. If `sent`, leave out what the
+    sent triples entail.
 
     `columns` are where subject, predicate and object go, or NONE.
     """

@@ -33,7 +33,10 @@ def plan_bind(builder: PlanBuilder, pattern: a.Extend, target: Target, span: int
 
 
 def question_of(builder: PlanBuilder, expression: a.Expression, below: a.Pattern) -> Inquiry:
-    """Return the question that the host answers. A function of the whole solution is asked with all of it, but without what BIND added."""
+    """Return the question that the host answers.
+
+    A function of the whole solution is asked with all of it, but without what BIND added.
+    """
     variables, timed = filter_compiler.find_arguments(builder.fragment, expression)
     if not depends_on_solution(expression):
         return Inquiry(variables, timed, expression=expression)

@@ -1,4 +1,6 @@
-"""This module plans EXISTS wherever an expression has it: as a node that decides, or as a mark that a condition looks at."""
+"""This module plans EXISTS wherever an expression has it: as a node that decides, or as a mark that a condition looks
+at.
+"""
 
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -43,7 +45,10 @@ def plan_exists(builder: PlanBuilder, kind: int, pattern: a.Pattern, other: a.Pa
 
 
 def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern) -> None:
-    """Plan the pattern of an EXISTS as the right side of a node. What of it looks at the outer solution becomes the node's condition."""
+    """Plan the pattern of an EXISTS as the right side of a node.
+
+    What of it looks at the outer solution becomes the node's condition.
+    """
     node = builder.node(number)
     other, lifted, _ = lift_conditions(builder, essential(pattern, kept, builder.scope), kept)
     y = builder.scope(other)
@@ -76,7 +81,9 @@ def set_marks(builder: PlanBuilder, node: int, marks: list[int]) -> None:
 
 
 def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope) -> tuple[list[int], list[a.Expression]]:
-    """Return nodes that keep the solutions of the EXISTS in the conditions, and the conditions with variables in the place of each EXISTS."""
+    """Return nodes that keep the solutions of the EXISTS in the conditions, and the conditions with variables in the
+    place of each EXISTS.
+    """
     patterns = dict.fromkeys(part for condition in wanted for part in list_subexpressions(condition) if isinstance(part, a.Exists))
     marks: list[int] = []
     variables: dict[a.Exists, list[Variable]] = {}
@@ -100,11 +107,12 @@ def _add_mark(builder: PlanBuilder) -> tuple[int, Variable]:
 
 
 def _plan_optional_inside(builder: PlanBuilder, kept: Scope, optional: OptionalInside) -> list[tuple[int, Variable]]:
-    """Plan an optional join inside EXISTS whose part uses variables of the outer solution; return two marks, one of which is true where it is.
+    """Plan an optional join inside EXISTS whose part uses variables of the outer solution; return two marks, one of
+    which is true where it is.
 
-    The joins are made whatever the outer solution is. EXISTS is true where a join stands that agrees with the outer solution, or a solution of the
-    side that stays for which no such join was found. So the joins that were found are kept although the background lets them go
-    (docs/decisions/0057-what-exists-found-for-each.md).
+    The joins are made whatever the outer solution is. EXISTS is true if a join agrees with the outer solution, or a
+    solution of the kept side for which no such join was found. So the joins that were found are kept although the
+    background lets them go (docs/decisions/0057-what-exists-found-for-each.md).
     """
     left, other = sides_of(optional.pattern)
     found, moment, past = (builder.add_variable(name) for name in ("found", "moment", "past"))
@@ -133,7 +141,9 @@ def _with_sides(pattern: OptionalJoin, left: a.Pattern, other: a.Pattern) -> Opt
 
 
 def _accept(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern, conditions: Conditions) -> None:
-    """Let a node of EXISTS look for solutions of `pattern` that agree with a solution of `kept` and satisfy the conditions together with it."""
+    """Let a node of EXISTS look for solutions of `pattern` that agree with a solution of `kept` and satisfy the
+    conditions together with it.
+    """
     node, y = builder.node(number), builder.scope(pattern)
     check_functions(conditions)
     node.condition = builder.compile_conditions(conditions)

@@ -58,7 +58,10 @@ def _plan_judge(builder: PlanBuilder, condition: a.Expression, inner: a.Pattern,
 
 
 def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: Target) -> Target:
-    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges. Solutions that differ by this alone are one."""
+    """Plan a node that finds out what the EXISTS of the conditions say, before one that judges.
+
+    Solutions that differ by this alone are one.
+    """
     marks, conditions = plan_marks(builder, wanted, kept)
     forget = builder.add_move(target, [], keep=True)
     columns = {builder.node(mark).column for mark in marks}

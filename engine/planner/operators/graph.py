@@ -1,4 +1,6 @@
-"""This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches; and UNION, which forgets graphs."""
+"""This module plans GRAPH, VALUES and the group without patterns: what has solutions without a triple that matches;
+and UNION, which forgets graphs.
+"""
 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import ANY_TRIPLE, find_place_variables, sort_by_name
@@ -13,7 +15,9 @@ from epsparql.trees import walk_nodes
 
 
 def plan_empty_group(builder: PlanBuilder, place: a.Place, target: Target) -> None:
-    """Plan the solution of a group without triple patterns; under GRAPH there is one for each graph, from its first instant."""
+    """Plan the solution of a group without triple patterns; under GRAPH there is one for each graph, from its first
+    instant.
+    """
     if place.graph is None:
         builder.fragment.facts.append(fact(*target, False, {}))
         return
@@ -35,9 +39,11 @@ def plan_values(builder: PlanBuilder, pattern: a.Values, target: Target) -> None
 
 
 def plan_graph(builder: PlanBuilder, pattern: a.Graph, target: Target, span: int) -> None:
-    """Plan GRAPH: the hidden graph meets its name, and timeless solutions take the intervals of an event graph's occurrences.
+    """Plan GRAPH: the hidden graph meets its name, and timeless solutions take the intervals of an event graph's
+    occurrences.
 
-    The nodes are the same whatever the background holds, which may change under them; they are only reached while there may be timeless solutions.
+    The nodes are the same whatever the background holds, which may change under them; they are only reached while
+    there may be timeless solutions.
     """
     place = pattern.place
     assert place.graph is not None
@@ -68,7 +74,8 @@ def _plan_lasting(builder: PlanBuilder, place: a.Place, target: Target) -> int:
 
 
 def plan_union(builder: PlanBuilder, pattern: a.Union, target: Target, span: int, wanted: Conditions) -> None:
-    """Plan UNION. The hidden graph of a GRAPH goes no further than its operand, because it would tell equal solutions of two operands apart.
+    """Plan UNION. The hidden graph of a GRAPH goes no further than its operand, because it would tell equal solutions
+    of two operands apart.
 
     Elsewhere it tells none apart: there it follows from the other columns, or all solutions have the same.
     """

@@ -56,7 +56,10 @@ def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.R
 
 
 def _plan_with_path(builder: PlanBuilder, join: PlacedJoin, operand: a.Pattern, path: a.Pattern, side: int, span: int) -> None:
-    """Plan a join of an operand, on this side, with a path. The path's walks over the background are found from the operand's solutions."""
+    """Plan a join of an operand, on this side, with a path.
+
+    The path's walks over the background are found from the operand's solutions.
+    """
     assert isinstance(path, a.Path)
     wanted, of_path = (join.to_left, join.to_right) if side == c.LEFT else (join.to_right, join.to_left)
     deep = path_reachability.is_path_deep(builder, path)
@@ -78,8 +81,8 @@ def _plan_with_path(builder: PlanBuilder, join: PlacedJoin, operand: a.Pattern, 
 def plan_chain(builder: PlanBuilder, operands: Sequence[a.Pattern], target: Target, span: int, wanted: Conditions) -> None:
     """Plan a chain of SEQs in the order of joins that promises the least work, `{A SEQ B} SEQ {C SEQ D}` for example.
 
-    What a timeless operand joins depends on when it came (semantics.md section 10), so no operand may be timeless. The network plans the query as
-    written again when the background brings one.
+    What a timeless operand joins depends on when it came (semantics.md section 10), so no operand may be timeless.
+    The network plans the query as written again when the background brings one.
     """
     shape: Shape = Linear.WRITTEN
     scopes = [builder.scope(operand) for operand in operands]

@@ -15,7 +15,8 @@ def visible(variables: Variables) -> Variables:
 
 
 def plan_minus(builder: PlanBuilder, pattern: a.Minus, target: Target, span: int, wanted: Conditions) -> None:
-    """Plan MINUS. Solutions are taken away only by those that share a variable with them; hidden variables do not count.
+    """Plan MINUS. Solutions are taken away only by those that share a variable with them; hidden variables do not
+    count.
 
     Inside EXISTS nor do those that the outer solution has put a term in place of.
     """

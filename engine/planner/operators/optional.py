@@ -1,7 +1,7 @@
 """This module plans the optional joins: OPTIONAL, EQUALSOPTIONAL and OPTIONALSEQ.
 
-`{A SEQ B} EQUALSOPTIONAL {A SEQ C SEQ B} FILTER(!BOUND(?c))` asks for the pairs of A and B with no C between them. It has a plan of its own that
-makes no other pairs (docs/decisions/0106-pairs-with-nothing-between.md).
+`{A SEQ B} EQUALSOPTIONAL {A SEQ C SEQ B} FILTER(!BOUND(?c))` asks for the pairs of A and B with no C between them. It
+has a plan of its own that makes no other pairs (docs/decisions/0106-pairs-with-nothing-between.md).
 """
 
 from typing import NamedTuple
@@ -24,7 +24,9 @@ from epsparql.trees import walk_nodes
 
 
 class OptionalBounds(NamedTuple):
-    """Says how far an optional join looks: its own span, how long goals of its left and right side live, and the spans of these (µs)."""
+    """Says how far an optional join looks: its own span, how long goals of its left and right side live, and the
+    spans of these (µs).
+    """
 
     span: int
     lives: tuple[int, int]
@@ -32,10 +34,12 @@ class OptionalBounds(NamedTuple):
 
 
 def bounds_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kept: Scope, *, expires: bool = True) -> OptionalBounds:
-    """Return how far an optional join looks whose `kept` side has this scope; `span` is that of the solutions that are wanted of it.
+    """Return how far an optional join looks whose `kept` side has this scope; `span` is that of the solutions that
+    are wanted of it.
 
-    If nothing `expires`, it looks at all that ever came. Equal intervals are equally long, so EQUALSOPTIONAL looks at no longer ones than are wanted,
-    unless the kept side may be timeless: then a longer one still decides on it (docs/decisions/0053-bounds-on-durations.md).
+    If nothing `expires`, it looks at all that ever came. Equal intervals are equally long, so EQUALSOPTIONAL looks at
+    no longer ones than are wanted, unless the kept side may be timeless: then a longer one still decides on it
+    (docs/decisions/0053-bounds-on-durations.md).
     """
     own = span_of([] if pattern.condition is None else list_conjuncts(pattern.condition))
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
@@ -99,9 +103,11 @@ class _Pairs(NamedTuple):
 
 
 def _find_pairs(builder: PlanBuilder, pattern: a.EqLeftJoin, wanted: Conditions) -> _Pairs | None:
-    """Return the operands of an EQUALSOPTIONAL of which only pairs with nothing between them are wanted; the query's first one has a plan of its own.
+    """Return the operands of an EQUALSOPTIONAL of which only pairs with nothing between them are wanted; the query's
+    first one has a plan of its own.
 
-    A and B bind the same variables in each of their solutions, so that a solution of the optional part agrees with a pair where both are equal.
+    A and B bind the same variables in each of their solutions. So a solution of the optional part agrees with a pair
+    if both are equal.
     """
     if builder.options.policy != UNRESTRICTED or not builder.options.nears or builder.fragment.pairs is not None:
         return None
@@ -123,8 +129,9 @@ def _asks_identity(pattern: a.Pattern) -> bool:
 def _add_nearest(builder: PlanBuilder, pairs: _Pairs, target: Target, span: int) -> int:
     """Add the nodes that pair each right solution with the left ones since the last solution of what is absent.
 
-    Of left solutions that differ in their ends alone the first one counts, and of right ones that differ in their starts alone the last one: these two
-    have the most between them, and all of them are one solution. Return the first of the nodes; it goes on to `target` if it is in use.
+    If left solutions differ only in their ends, the first one counts. If right ones differ only in their starts, the
+    last one counts: these two have the most between them, and all of them are one solution. Return the first of the
+    nodes; it goes on to `target` if it is in use.
     """
     x, y, z = map(builder.scope, (pairs.left, pairs.right, pairs.absent))
     given = builder.options.shape
@@ -146,7 +153,9 @@ def _add_nearest(builder: PlanBuilder, pairs: _Pairs, target: Target, span: int)
 
 
 def _plan_operands(builder: PlanBuilder, number: int, pairs: _Pairs, joined: PlacedJoin, nearest: int, spans: tuple[int, int]) -> None:
-    """Plan the operands once, for the plan that is in use: as the text has it, A and B go to both parts of EQUALSOPTIONAL."""
+    """Plan the operands once, for the plan that is in use: as the text has it, A and B go to both parts of
+    EQUALSOPTIONAL.
+    """
     x, y, z = map(builder.scope, (pairs.left, pairs.right, pairs.absent))
     near = builder.fragment.shape is Pairing.NEAREST
     outer = add_join(builder, x.joined(z), y, c.SEQ, (number, c.RIGHT), spans[1], ()).node

@@ -1,9 +1,10 @@
-"""This module plans what a path over the background reaches from the solutions that it is joined with, step by step through tables.
+"""This module plans what a path over the background reaches from the solutions that it is joined with, step by step
+through tables.
 
 So no walk is kept.
 
-Walks with a triple of the stream in them need those of the background before it too. The path's own loop of nodes takes the background in as soon as
-the stream has brought a first triple for it, and sleeps until then.
+Walks with a triple of the stream in them need those of the background before it too. The path's own loop of nodes
+sleeps until the stream has a first triple for it, and reads the background then.
 """
 
 from collections.abc import Iterator
@@ -89,7 +90,9 @@ def plan_reachable(builder: PlanBuilder, pattern: a.Path, other: Scope, target: 
 
 
 def with_a_step(path: a.PropertyPath) -> a.PropertyPath:
-    """Return a path for the walks that have one step or more; for a walk without steps, its ends say where the pair stands."""
+    """Return a path for the walks that have one step or more; for a walk without steps, its ends say where the pair
+    stands.
+    """
     match path:
         case a.Link() | a.Negated():
             return path
@@ -125,7 +128,9 @@ def may_be_empty(path: a.PropertyPath) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Plans steps over solutions with what they have reached (`at`) and, between two nodes, with what they reach next (`then`)."""
+    """Plans steps over solutions with what they have reached (`at`) and, between two nodes, with what they reach next
+    (`then`).
+    """
 
     builder: PlanBuilder
     place: a.Place
@@ -140,7 +145,9 @@ class _Reach:
         return [(column, column) for column in self.carried]
 
     def plan_steps(self, path: a.PropertyPath, target: Target, *, back: bool) -> Target:
-        """Return where solutions enter that go on to `target` with each end of the path from where they are; `back`: from its end to its start."""
+        """Return where solutions enter that go on to `target` with each end of the path from where they are; `back`:
+        from its end to its start.
+        """
         match path:
             case a.Link(predicate):
                 return self._plan_step(predicate, target, back=back)

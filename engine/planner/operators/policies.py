@@ -1,7 +1,9 @@
-"""This module plans SEQ, SEQ ... WITHOUT and the interval relations under a consumption policy (semantics.md section 9).
+"""This module plans SEQ, SEQ ... WITHOUT and the interval relations under a consumption policy (semantics.md section
+9).
 
-A policy chooses among all goals of an operator, so what is asked of the joined solution is asked after the choice. Only under `recent`
-what is asked of the right goal alone may come before it, because no right goal takes anything from another.
+A policy chooses among all goals of an operator, so what is asked of the joined solution is asked after the choice.
+Only under `recent` what is asked of the right goal alone may come before it, because no right goal takes anything
+from another.
 """
 
 from engine.kernel.state import layout as c
@@ -48,7 +50,8 @@ def plan_under_policy(
 def lives_of(policy: str, relation: int, span: int, *, timeless: bool) -> tuple[int, int]:
     """Return how long goals are kept.
 
-    Goals of `chronological` are kept until they are consumed, because a goal that is gone takes no right goal from a later one.
+    Goals of `chronological` are kept until they are consumed, because a goal that is gone takes no right goal from a
+    later one.
 
     A timeless left goal may come later in its instant than right ones, which so must be there where one can come.
     """

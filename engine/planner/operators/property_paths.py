@@ -1,6 +1,8 @@
-"""This module plans property paths (SPARQL 1.1, 18.4): walks of at least one step, and the pairs that a path of no length gives.
+"""This module plans property paths (SPARQL 1.1, 18.4): walks of at least one step, and the pairs that a path of no
+length gives.
 
-Inside a path a step of no length costs no time; only where the whole path has none do its ends say where the pair stands.
+Inside a path a step of no length costs no time; only where the whole path has none do its ends say where the pair
+stands.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +28,10 @@ Leaves = list[tuple[Target, Target]]
 
 
 def plan_path(builder: PlanBuilder, pattern: a.Path, target: Target, span: int, wanted: Conditions, sleep: Sleep | None = None) -> None:
-    """Plan the pairs of a path, as a set, to `target`. A path that sleeps takes in the background when a stream brings a first link."""
+    """Plan the pairs of a path, as a set, to `target`.
+
+    A path that sleeps takes in the background when a stream brings a first link.
+    """
     target = builder.enforce(target, c.FOREVER, wanted)
     subject, other = pattern.subject, pattern.object
     ends = [builder.column(v) for v in dict.fromkeys((subject, other, pattern.place.graph)) if isinstance(v, Variable)]
@@ -81,7 +86,8 @@ class _Walks:
     def plan_walks(self, path: a.PropertyPath, start: TermOrVariable, end: TermOrVariable, target: Target, *, loose: bool) -> None:
         """Plan walks from `start` to `end`.
 
-        `loose`: they go where longer walks are kept too, so that its triples need a store of their own among the `leaves`.
+        `loose`: they go where longer walks are kept too, so that its triples need a store of their own among the
+        `leaves`.
         """
         match path:
             case a.Link(predicate):

@@ -31,7 +31,8 @@ def plan_triples(builder: PlanBuilder, pattern: a.Bgp, target: Target, span: int
 
 
 def _plan_looked_up(builder: PlanBuilder, node: int, triple: a.TriplePattern, place: a.Place, wanted: Conditions) -> None:
-    """Plan a scan at the right side of a join. If the background has much for it, solutions of the left side look that up; else it is copied.
+    """Plan a scan at the right side of a join. If the background has much for it, solutions of the left side look
+    that up; else it is copied.
 
     A plan's tables are the same either way.
     """

@@ -17,15 +17,19 @@ def blocking_life(x: Scope, span: int, *, expires: bool = True) -> int:
 
 
 def absent_span(blocking: int, span: int) -> int:
-    """Return the span of what is absent: a plan has a node for each window, also where a background that changes lifts it."""
+    """Return the span of what is absent: a plan has a node for each window, also where a background that changes
+    lifts it.
+    """
     return LIFTED if span < blocking else blocking
 
 
 def find_passing(x: Scope, y: Scope, z: Scope, *, ordered: bool) -> tuple[int, int]:
-    """Return how a WITHOUT finds the goals that a blocker has passed, and how long after its end a blocker is due (µs); FOREVER if it never is.
+    """Return how a WITHOUT finds the goals that a blocker has passed, and how long after its end a blocker is due
+    (µs); FOREVER if it never is.
 
-    A later solution starts no more than its longest duration before it comes. What a blocker has passed must follow from the goal alone, so the goal
-    certainly binds all that it may share with the blocker. A timeless goal is never passed.
+    A later solution starts no more than its longest duration before it comes. What a blocker has passed must follow
+    from the goal alone, so the goal certainly binds all that it may share with the blocker. A timeless goal is never
+    passed.
     """
     kept = x if ordered else x.joined(y)
     deciding = x.certain if ordered else x.certain & y.certain

@@ -32,7 +32,10 @@ def name_iri(name: Name | Struct, program: Program) -> Iri:
 
 
 def predicate_atom(atom: Struct, program: Program) -> Struct:
-    """Return an atom whose predicate is a prefixed name with the whole IRI. Raises EleRefused for a triple of other than one or two arguments."""
+    """Return an atom whose predicate is a prefixed name with the whole IRI.
+
+    Raises EleRefused for a triple of other than one or two arguments.
+    """
     if atom.iri:
         atom = replace(atom, name=name_iri(atom, program).value, iri=False)
     if is_iri(atom.name) and len(atom.args) not in (1, 2):

@@ -1,4 +1,6 @@
-"""This module words the faults of programs: the token at the furthest place that parsing came to, and what was expected there."""
+"""This module words the faults of programs: the token at the furthest place that parsing came to, and what was
+expected there.
+"""
 
 import re
 from collections.abc import Iterator
@@ -85,7 +87,9 @@ def explain_fault(source: QueryText) -> EleRefused:
 
 
 def unexpected_operator(source: QueryText, span: Span, expected: str = "") -> EleRefused:
-    """Return the fault of an operator that binds too weakly for its place; what may continue is expected, if nothing else is."""
+    """Return the fault of an operator that binds too weakly for its place; what may continue is expected, if nothing
+    else is.
+    """
     before = [found for found in list_lexemes(source[: span.end]) if found.span.start <= span.start]
     return _unexpected(source, before[-1], expected or _continuation(before[:-1]))
 

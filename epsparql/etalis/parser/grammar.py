@@ -1,10 +1,12 @@
 """This module is the grammar of the ETALIS Language for Events, in pyparsing.
 
-Each production has the name that the language's description gives it, from small ones to large ones: terms, goals, patterns, clauses. `+` is
-a sequence, `|` the first alternative that matches, `[...]` a repetition, `Opt` an option, and `node` says which function of nodes.py makes
-the production's node. Operators stand between their operands here; nodes.py folds them by their precedences, as Prolog does.
+Each production has the name that the language's description gives it, from small ones to large ones: terms, goals,
+patterns, clauses. `+` is a sequence, `|` the first alternative that matches, `[...]` a repetition and `Opt` an
+option. `node` names the function of nodes.py that makes the production's node. Operators stand between their operands
+here; nodes.py folds them by their precedences, as Prolog does.
 
-A condition takes everything up to the closing parenthesis or the end of the clause; an event operator in it is refused there.
+A condition takes everything up to the closing parenthesis or the end of the clause; an event operator in it is
+refused there.
 """
 
 from functools import lru_cache

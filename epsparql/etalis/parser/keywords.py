@@ -1,4 +1,6 @@
-"""This module has the words of the ETALIS Language for Events: operators with their precedences (a higher number binds more weakly), units, output."""
+"""This module has the words of the ETALIS Language for Events: operators with their precedences (a higher number
+binds more weakly), units, output.
+"""
 
 MOST_OPERATORS = 200
 """One pattern or condition has at most so many operators in a row."""
@@ -26,7 +28,8 @@ GOAL_NAMES = frozenset({"check", "starts", "meets"})
 OUTPUT = frozenset({"write", "nl", "print", "writeln", "format", "tab"})
 """These goals write text; they are ignored with a warning."""
 UNITS = {
-    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1_000_000), "ms": 1_000, **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000_000),
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1_000_000), "ms": 1_000, **dict.fromkeys(("min", "mins", "minute",
+    "minutes"), 60_000_000),
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000), **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
 }  # fmt: skip
 """Microseconds of each unit."""

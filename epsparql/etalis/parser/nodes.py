@@ -35,7 +35,10 @@ def take_inner(source: QueryText, found: Found) -> object:
 
 
 def fold_goals(source: QueryText, found: Found) -> Term:
-    """Return the term of operands with operators between them, by Prolog's precedences. Raises EleRefused for operators that cannot stand together."""
+    """Return the term of operands with operators between them, by Prolog's precedences.
+
+    Raises EleRefused for operators that cannot stand together.
+    """
     if len(found) == 1:
         return cast(Term, found[0])
     whole, at = _climb_goals(source, found, 0, LOOSEST)

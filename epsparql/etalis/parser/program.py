@@ -16,7 +16,8 @@ MAX_ARGUMENTS = 16
 """An event has at most so many arguments."""
 _INSTEAD = {
     "module": "give the files together", "use_module": "give the files together",
-    **dict.fromkeys(("ins_event_rule", "del_event_rule", "ins_static_rule", "del_static_rule", "ins_rules_from_file"), "change rules with PUT /queries"),
+    **dict.fromkeys(("ins_event_rule", "del_event_rule", "ins_static_rule", "del_static_rule", "ins_rules_from_file"),
+    "change rules with PUT /queries"),
 }  # fmt: skip
 _PROPERTIES = {"event_rule_window", "window"}
 _IGNORED_PROPERTIES = {"window_step", "ooo_window"}
@@ -25,7 +26,9 @@ _PREFIXES = {"rdf": RDF, "rdfs": "http://www.w3.org/2000/01/rdf-schema#", "xsd":
 
 @dataclass(frozen=True, slots=True)
 class EventRule:
-    """Represents an event rule; `window` is in µs, and `alarm` is None, `delay` or `instant`, with the term that says it."""
+    """Represents an event rule; `window` is in µs, and `alarm` is None, `delay` or `instant`, with the term that says
+    it.
+    """
 
     head: Struct
     body: Term

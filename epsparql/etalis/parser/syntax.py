@@ -75,7 +75,9 @@ Term = Name | VariableTerm | Num | Str | Struct | ListTerm
 
 @dataclass(frozen=True, slots=True)
 class ParsedClause:
-    """Represents a clause: `kind` is fact, static, event or directive; `body` is what stands behind the arrow, `label` what stands before the head."""
+    """Represents a clause: `kind` is fact, static, event or directive; `body` is what stands behind the arrow,
+    `label` what stands before the head.
+    """
 
     kind: str
     head: Term

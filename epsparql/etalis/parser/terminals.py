@@ -39,7 +39,9 @@ _NAMED = {"n": "\n", "t": "\t", "r": "\r"}
 
 # ---------------------------------------------------------------- the text of a program
 class ProgramText(QueryText):
-    """Holds a program's text and the state of one parse: operators that stand above a place, anonymous variables and warnings by their places."""
+    """Holds a program's text and the state of one parse: operators that stand above a place, anonymous variables and
+    warnings by their places.
+    """
 
     operators: int
     anonymous: dict[int, str]
@@ -53,7 +55,10 @@ class ProgramText(QueryText):
         return source
 
     def count_operator(self, at: int) -> None:
-        """Count an operator before a place, whose operands stand in one another. Raises EleRefused beyond `MOST_OPERATORS`."""
+        """Count an operator before a place, whose operands stand in one another.
+
+        Raises EleRefused beyond `MOST_OPERATORS`.
+        """
         self.operators += 1
         if self.operators > MOST_OPERATORS:
             refuse_operators(self, span_after(self, at))

@@ -30,7 +30,10 @@ def iri_of(name: str) -> Iri:
 
 
 def is_iri(name: str) -> bool:
-    """Return whether a name is an IRI, so that atoms of it are triples. A name that only looks like one is a name like others."""
+    """Return whether a name is an IRI, so that atoms of it are triples.
+
+    A name that only looks like one is a name like others.
+    """
     return (name.startswith("urn:") or "://" in name) and is_absolute_iri(name)
 
 
@@ -62,7 +65,9 @@ def read_event_predicate(iri: str) -> tuple[str, int, int] | None:
 
 
 def prefix_predicate(stream: int, arguments: int) -> Iri:
-    """Return the predicate, on the program's own stream, between a node of the k-th stream and the list of its first arguments."""
+    """Return the predicate, on the program's own stream, between a node of the k-th stream and the list of its first
+    arguments.
+    """
     return Iri(f"{OWN}first/{stream}/{arguments}")
 
 
@@ -72,7 +77,10 @@ def argument_predicate(argument: int) -> Iri:
 
 
 def event_node(name: str, arguments: Sequence[RdfTerm | str], start: int, end: int) -> Iri:
-    """Return the node that stands for an event on an interval (µs) in streams: derived twice, it is one node. Arguments may be N-Triples text."""
+    """Return the node that stands for an event on an interval (µs) in streams: derived twice, it is one node.
+
+    Arguments may be N-Triples text.
+    """
     lines = [f"{name}/{len(arguments)}", *(str(argument) for argument in arguments), str(start), str(end)]
     return Iri(f"{EVENT_NODE}{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:32]}")
 

@@ -105,4 +105,6 @@ OPERATIONS: Mapping[tuple[str, int], Callable[..., Value]] = {
     ("pi", 0): lambda: math.pi,
     ("e", 0): lambda: math.e,
 }
-"""Each operation of an arithmetic expression, by name and number of operands; it raises ArithmeticError or ValueError where it has no value."""
+"""Each operation of an arithmetic expression, by name and number of operands; it raises ArithmeticError or ValueError
+where it has no value.
+"""

@@ -1,4 +1,6 @@
-"""This module translates conditions: their goals become filters, binds and joins with the closed relations, in an order that binds their inputs."""
+"""This module translates conditions: their goals become filters, binds and joins with the closed relations, in an
+order that binds their inputs.
+"""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -33,7 +35,9 @@ Environment = Mapping[str, a.Expression]
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """Holds a pattern with the variables that are bound in all of its solutions, and those that are in some alternatives alone."""
+    """Holds a pattern with the variables that are bound in all of its solutions, and those that are in some
+    alternatives alone.
+    """
 
     pattern: a.Pattern
     bound: frozenset[str]
@@ -65,7 +69,9 @@ class Conditions:
     _tests: int = 0
 
     def apply_goals(self, found: Translated, goal: Term, outside: Set[str]) -> Translated:
-        """Return the solutions, each once for each answer of the goals that extends it; `outside` are the rule's other variables. Raises EleRefused."""
+        """Return the solutions, each once for each answer of the goals that extends it; `outside` are the rule's
+        other variables. Raises EleRefused.
+        """
         return self._apply(found, self.knowledge.statics.expand(goal), outside)
 
     def _apply(self, found: Translated, goals: Sequence[Term], outside: Set[str]) -> Translated:
@@ -191,7 +197,9 @@ class Conditions:
         return found
 
     def _write_out(self, goals: list[Term]) -> list[list[Term]]:
-        """Return goals with each `;` that reads the background written out: the goals have an answer where one of these lists has."""
+        """Return goals with each `;` that reads the background written out: the goals have an answer where one of
+        these lists has.
+        """
         for k, goal in enumerate(goals):
             if isinstance(goal, Struct) and goal.name == ";" and reads_background(goal):
                 self._count_test(goal)
@@ -316,7 +324,9 @@ class Conditions:
         return _both(same(self.value(target, env), value), lambda: self._hold(rest, env, bound))
 
     def _has_parts(self, whole: a.Expression, term: Term, env: dict[str, a.Expression], bound: Set[str]) -> a.Expression:
-        """Return whether a struct, list or instant has the parts that a term says; `env` gets the values of new variables."""
+        """Return whether a struct, list or instant has the parts that a term says; `env` gets the values of new
+        variables.
+        """
         test: a.Expression = TRUE
         for part, value in self._list_parts(whole, term):
             if isinstance(part, Struct | ListTerm) and variables_of(part) - {*bound, *env}:
@@ -369,7 +379,10 @@ class Conditions:
                 return refuse(f"{atom.indicator} is no test", atom.span, self.program.text, "a comparison, or a relation")
 
     def _compare(self, name: str, left: a.Expression, right: a.Expression) -> a.Expression:
-        """Return a comparison of numbers. Anything else is an error: one operand is surely a number or an error, so the other must be one."""
+        """Return a comparison of numbers.
+
+        Anything else is an error: one operand is surely a number or an error, so the other must be one.
+        """
         if name in _COMPARED:
             return a.Compare(_COMPARED[name], left if _is_numeric(right) else _numeric(left), right)
         return a.Compare(a.Comparison.EQUAL if name == "=:=" else a.Comparison.UNEQUAL, _numeric(left), _numeric(right))

@@ -1,4 +1,6 @@
-"""This module closes static rules: Horn rules over facts with stratified negation, by their least fixpoint (docs/etalis.md)."""
+"""This module closes static rules: Horn rules over facts with stratified negation, by their least fixpoint
+(docs/etalis.md).
+"""
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
@@ -139,7 +141,10 @@ class _Closure:
             self._close_component(component)
 
     def _strata(self) -> list[list[Key]]:
-        """Return the relations in an order in which each comes after those that it calls. Raises EleRefused for a cycle through negation."""
+        """Return the relations in an order in which each comes after those that it calls.
+
+        Raises EleRefused for a cycle through negation.
+        """
         calls = {
             key: {_predicate_key(atom) for rule in rules for atom in _list_atoms(rule.body)} & self.rules.keys() for key, rules in self.rules.items()
         }
@@ -167,7 +172,9 @@ class _Closure:
                 pending += atom.args
 
     def _close_component(self, component: list[Key]) -> None:
-        """Close relations that call each other, by rounds: after the first, a rule starts from the facts that the round before has found."""
+        """Close relations that call each other, by rounds: after the first, a rule starts from the facts that the
+        round before has found.
+        """
         plans = [(key, rule, self._plan(rule, set(component))) for key in component for rule in self.rules[key]]
         news = {key: self._add_rows(key, [(rule, goals) for own, rule, (goals, _) in plans if own == key]) for key in component}
         while any(news.values()):

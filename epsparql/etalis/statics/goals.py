@@ -1,4 +1,6 @@
-"""This module says of each goal of a condition what it needs, and what it binds; goals are a set, evaluated as their inputs are there."""
+"""This module says of each goal of a condition what it needs, and what it binds; goals are a set, evaluated as their
+inputs are there.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Set
@@ -29,7 +31,8 @@ FUNCTIONS = {
 TESTS = {*((name, 2) for name in (*COMPARISONS, "\\=", "==", "\\==")), ("less_datime", 2)}
 BUILT_IN = {*FUNCTIONS, *TESTS, ("=", 2), ("true", 0), ("fail", 0)}
 _UNDECLARATIVE = {
-    "assert", "asserta", "assertz", "retract", "retractall", "findall", "bagof", "setof", "forall", "call", "->", "=..", "functor", "arg", "name", "append", "random",
+    "assert", "asserta", "assertz", "retract", "retractall", "findall", "bagof", "setof", "forall", "call", "->", "=..", "functor", "arg",
+    "name", "append", "random",
 }  # fmt: skip
 MOST_UNFOLDED = 10_000
 """Calls of conditions are unfolded to at most so many goals in a program."""
@@ -42,7 +45,9 @@ Order = tuple[list[Term], frozenset[str], frozenset[str]]
 
 @dataclass(slots=True)
 class Statics:
-    """Holds what conditions may call: relations by their arity, and conditions, which are unfolded where they are called."""
+    """Holds what conditions may call: relations by their arity, and conditions, which are unfolded where they are
+    called.
+    """
 
     program: Program
     relations: Set[Key] = field(default_factory=set)
@@ -132,7 +137,10 @@ class Statics:
 
     # ------------------------------------------------------------ order
     def find_missing(self, goal: Term, bound: Set[str], shared: Set[str]) -> set[str] | None:
-        """Return the variables that a goal lacks; empty if it can be evaluated. `shared` are those that stand outside the goal too."""
+        """Return the variables that a goal lacks; empty if it can be evaluated.
+
+        `shared` are those that stand outside the goal too.
+        """
         atom = as_struct(goal)
         assert atom is not None
         key = atom.name, len(atom.args)
@@ -169,9 +177,11 @@ class Statics:
         return set(bound) | variables_of(atom)
 
     def order(self, goals: Iterable[Term], bound: Set[str]) -> tuple[list[Term], set[str], set[str]]:
-        """Return goals in an order in which their inputs are bound, what is bound then, and what is missing where there is no such order.
+        """Return goals in an order in which their inputs are bound, what is bound then, and what is missing where
+        there is no such order.
 
-        Goals inside of goals are ordered with each of these, so orders are kept: they depend on what is bound of the goals' own variables alone.
+        Goals inside of goals are ordered with each of these, so orders are kept: they depend on what is bound of the
+        goals' own variables alone.
         """
         given = list(goals)
         key = tuple(map(id, given)), frozenset(bound & set().union(*map(variables_of, given)))
@@ -197,7 +207,9 @@ class Statics:
 
 
 def _cost(goal: Term) -> int:
-    """Return in which order goals that are ready come: tests and computed values before relations, which may multiply answers."""
+    """Return in which order goals that are ready come: tests and computed values before relations, which may multiply
+    answers.
+    """
     atom = as_struct(goal)
     assert atom is not None
     return 0 if (atom.name, len(atom.args)) in BUILT_IN or atom.name == "\\+" else 1

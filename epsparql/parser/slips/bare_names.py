@@ -1,4 +1,6 @@
-"""This module recognises names as papers print them: without a prefix, with blanks around the colon, or broken at the end of a line."""
+"""This module recognises names as papers print them: without a prefix, with blanks around the colon, or broken at the
+end of a line.
+"""
 
 import re
 import unicodedata
@@ -42,7 +44,9 @@ _MOST_BEFORE = 80
 
 
 def join_name(stop: Stop) -> Slip | None:
-    """Recognise a prefixed name with a blank in it, such as `tr: speed`, and a name that is broken at the end of a line."""
+    """Recognise a prefixed name with a blank in it, such as `tr: speed`, and a name that is broken at the end of a
+    line.
+    """
     if not _NAME.match(stop.lexeme):
         return None
     first = max(0, stop.at - _MOST_BEFORE)
@@ -101,7 +105,9 @@ def _is_something_else(stop: Stop, name: str) -> bool:
 
 
 def _choose_prefix(stop: Stop, name: str) -> str:
-    """Return a name with its prefix: one that the text gives this name elsewhere, the only one of the text's own, or the empty one."""
+    """Return a name with its prefix: one that the text gives this name elsewhere, the only one of the text's own, or
+    the empty one.
+    """
     elsewhere = re.search(rf"(?<![\w:?$.\-])([\w.\-]*:){re.escape(name)}(?![\w\-])", stop.text)
     if elsewhere is not None:
         return f"{elsewhere[1]}{name}"

@@ -153,7 +153,10 @@ def recognise_bare_duration(stop: Stop) -> Slip | None:
 
 
 def recognise_bare_iri(stop: Stop) -> Slip | None:
-    """Recognise an IRI without brackets. `http:` is a prefixed name and `/` goes on with a path, so the fault is at one of the two slashes."""
+    """Recognise an IRI without brackets.
+
+    `http:` is a prefixed name and `/` goes on with a path, so the fault is at one of the two slashes.
+    """
     ends = [at for at in (stop.at + 1, stop.at + 2) if stop.lexeme == "/"]
     if "an IRI in '<' and '>'" in stop.expected:
         ends.append(stop.end + 2)  # after PREFIX the name is expected whole

@@ -1,4 +1,6 @@
-"""This module recognises what comes along when a text is pasted from a page: typographic signs, numbers of lines and equations, captions."""
+"""This module recognises what comes along when a text is pasted from a page: typographic signs, numbers of lines and
+equations, captions.
+"""
 
 import re
 from itertools import pairwise
@@ -8,7 +10,8 @@ from epsparql.parser.slips.stops import Slip, Stop
 
 _BLANK_SIGNS = re.compile("[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _INVISIBLE_SIGNS = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]+")
-_QUOTED = re.compile("(?:[\u201c-\u201f\u00ab\u00bb\u2033\uff02\"]|[\u2018-\u201b\u2032`'\u00b4]{2})([^\"\u201c-\u201f\u00ab\u00bb\u2033\r\n'`\u00b4\u2019]*)"
+_QUOTED = re.compile("(?:[\u201c-\u201f\u00ab\u00bb\u2033\uff02\"]|[\u2018-\u201b\u2032`'\u00b4]{2})"
+                     "([^\"\u201c-\u201f\u00ab\u00bb\u2033\r\n'`\u00b4\u2019]*)"
                      "(?:[\u201c-\u201f\u00ab\u00bb\u2033\uff02\"]|[\u2018-\u201b\u2032'`\u00b4]{2})")  # fmt: skip
 _QUOTED_ONCE = re.compile("[\u2018-\u201b\u2032`\u00b4']([^\"'\u2018-\u201b\u2032`\u00b4\r\n]*)[\u2018-\u201b\u2032`\u00b4']")
 _SIGNS = dict(
@@ -65,7 +68,9 @@ def _remove(stop: Stop, start: int, end: int, message: str) -> Slip:
 
 
 def replace_sign(stop: Stop) -> Slip | None:
-    """Recognise a sign of printing: typographic quotation marks and blanks, hyphens that are not shown, entities of HTML."""
+    """Recognise a sign of printing: typographic quotation marks and blanks, hyphens that are not shown, entities of
+    HTML.
+    """
     text, at = stop.text, stop.at
     if blank := _BLANK_SIGNS.match(text, at):
         return Slip((Edit(at, blank.end(), " "),), "a blank")

@@ -1,4 +1,6 @@
-"""This module recognises expressions of SELECT without their brackets, in the order of the language or as the papers print them (`?v AS expression`)."""
+"""This module recognises expressions of SELECT without their brackets, in the order of the language or as the papers
+print them (`?v AS expression`).
+"""
 
 import re
 from dataclasses import replace
@@ -91,7 +93,10 @@ def _find_list(stop: Stop) -> int | None:
 
 
 def find_expression_end(text: str, at: int, *, single: bool = False) -> int | None:
-    """Return where the expression ends that begins at a place, about as the grammar has it; None if there is none. A `single` one has no operators."""
+    """Return where the expression ends that begins at a place, about as the grammar has it; None if there is none.
+
+    A `single` one has no operators.
+    """
     end = _find_operand_end(text, skip_blanks(text, at))
     while end is not None and not single:
         following = next_lexeme(text, end)

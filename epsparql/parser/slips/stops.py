@@ -35,8 +35,8 @@ OPENS, CLOSES = {"{": "}", "(": ")", "[": "]"}, {"}": "{", ")": "(", "]": "["}
 class Slip:
     """Says what was probably meant. `edits` write it, and `remedy` shows it, unless nothing is likely.
 
-    A slip may have a `message` of its own, with what was `expected` and the stretch `start` to `end` of the text that it is about. Where it has none,
-    the grammar's words are used.
+    A slip may have a `message` of its own, with what was `expected`. It is about the stretch `start` to `end` of the
+    text. Where it has none, the grammar's words are used.
     """
 
     edits: tuple[Edit, ...] = ()

@@ -1,4 +1,5 @@
-"""This module evaluates patterns over a sample, all at once, each as a query of its own: the engine itself says what a step lets through.
+"""This module evaluates patterns over a sample, all at once, each as a query of its own: the engine itself says what
+a step lets through.
 
 Streams count as finished, and no event is late. So what is found does not depend on watermarks.
 """
@@ -26,7 +27,9 @@ _TEXT = "ASK {}"  # the engine is given the algebra of a probe; its text is read
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Describes what a query rests on beside its events: background (graphs with N-Triples), entailment, rules that write its streams, and its options."""
+    """Describes what a query rests on beside its events: background (graphs with N-Triples), entailment, rules that
+    write its streams, and its options.
+    """
 
     facts: Sequence[tuple[str, str]] = ()
     regime: str = RDFS
@@ -95,7 +98,10 @@ class Prober:
         return found
 
     def _drop_full(self, engine: Engine, found: Sequence[Found]) -> None:
-        """Drop probes that have found enough: all pairs of many events are too many. A LIMIT would cost more, at each instant."""
+        """Drop probes that have found enough: all pairs of many events are too many.
+
+        A LIMIT would cost more, at each instant.
+        """
         for k, each in enumerate(found):
             if each.count >= MOST_SOLUTIONS and not each.is_linear and k in engine.registered:
                 engine.drop_query(k)

@@ -1,4 +1,6 @@
-"""This module holds the recent events that a diagnosis examines, in order of their ends, and reads them from the end of a log."""
+"""This module holds the recent events that a diagnosis examines, in order of their ends, and reads them from the end
+of a log.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -45,7 +47,10 @@ class TermCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Holds events (OCCURRENCES) in order of their ends, with the number of each one's stream. `bounded` if older ones were left out."""
+    """Holds events (OCCURRENCES) in order of their ends, with the number of each one's stream.
+
+    `bounded` if older ones were left out.
+    """
 
     rows: pa.Table
     streams: Ints
@@ -108,7 +113,9 @@ class Sample:
         return self._columns[name]
 
     def read_blocks(self, first: int) -> Iterator[tuple[list[tuple[str, Micros]], pa.RecordBatch, list[int]]]:
-        """Yield the rows from number `first` on in ever larger blocks: the streams with their last ends, the rows by stream, and their counts."""
+        """Yield the rows from number `first` on in ever larger blocks: the streams with their last ends, the rows by
+        stream, and their counts.
+        """
         ends, size = self.end, _FIRST_BLOCK
         while first < len(self):
             part = np.arange(first, min(first + size, len(self)))

@@ -23,7 +23,8 @@ Wrap = Callable[[a.Pattern], a.Pattern]
 class Node:
     """Represents a step: `pattern` stands in the query, and `probe` is the pattern with the GRAPH or WINDOW around it.
 
-    All `inputs` must let something through, or with `any_of` one of them. `graph` names the graph that a GRAPH around it asks for.
+    All `inputs` must let something through, or with `any_of` one of them. `graph` names the graph that a GRAPH around
+    it asks for.
     """
 
     pattern: a.Pattern
@@ -82,7 +83,9 @@ def _without_absence(pattern: a.SeqWithout | a.JoinWithout) -> a.Pattern:
 
 
 def _build_block(block: a.Bgp, wrap: Wrap, graph: Iri | Variable | None) -> Node:
-    """Return the steps of several triple patterns: each by itself, and one more joined at a time, those with a common variable first."""
+    """Return the steps of several triple patterns: each by itself, and one more joined at a time, those with a common
+    variable first.
+    """
     rest = list(block.triples)
     taken = [rest.pop(0)]
     node = build_steps(a.Bgp((taken[0],), block.place), wrap, graph)
@@ -110,9 +113,12 @@ def list_steps(last: Node) -> list[Node]:
 
 # ---------------------------------------------------------------- words
 _OPERATORS = {
-    a.Bgp: "pattern", a.Path: "path", a.Values: "VALUES", a.Instant: "instant", a.Filter: "FILTER", a.Extend: "BIND", a.Within: "WITHIN", a.Alarm: "timer",
-    a.Group: "GROUP BY", a.SubSelect: "sub-SELECT", a.Union: "UNION", a.LeftJoin: "OPTIONAL", a.EqLeftJoin: "EQUALSOPTIONAL", a.SeqRightJoin: "OPTIONALSEQ",
-    a.Minus: "MINUS", a.WithoutFor: "WITHOUT FOR", a.SeqWithout: "WITHOUT", a.JoinWithout: "WITHOUT", a.Join: "join", a.SeqJoin: "SEQ", a.EqJoin: "EQUALS",
+    a.Bgp: "pattern", a.Path: "path", a.Values: "VALUES", a.Instant: "instant", a.Filter: "FILTER", a.Extend: "BIND", a.Within: "WITHIN",
+    a.Alarm: "timer",
+    a.Group: "GROUP BY", a.SubSelect: "sub-SELECT", a.Union: "UNION", a.LeftJoin: "OPTIONAL", a.EqLeftJoin: "EQUALSOPTIONAL",
+    a.SeqRightJoin: "OPTIONALSEQ",
+    a.Minus: "MINUS", a.WithoutFor: "WITHOUT FOR", a.SeqWithout: "WITHOUT", a.JoinWithout: "WITHOUT", a.Join: "join", a.SeqJoin: "SEQ",
+    a.EqJoin: "EQUALS",
 }  # fmt: skip
 
 

@@ -37,8 +37,8 @@ def digest_name(text: bytes) -> str:
 class Labels:
     """Names the blank nodes of one message; the same message, sent again, gets the same names.
 
-    `text` is the message; `when` its time where the text does not state it. A label written in the text stays legible; nodes
-    without one (`[]`, collections) are numbered, after `-`, with which no written label begins.
+    `text` is the message; `when` its time where the text does not state it. A label written in the text stays
+    legible; nodes without one (`[]`, collections) are numbered, after `-`, with which no written label begins.
     """
 
     def __init__(self, text: bytes, when: Interval | None) -> None:

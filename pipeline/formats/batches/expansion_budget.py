@@ -6,11 +6,14 @@ ROW_BYTES = 32
 """Each row takes this many bytes, besides those of its terms."""
 _MOST = (1 << 31) - 1  # the offsets of a column reach so far
 _WRITTEN, _WRITTEN_FACTOR = 1 << 30, 64
-"""So many bytes of terms are made, and so many more for each byte of the body, before equal ones are found to be one. A gigabyte takes seconds."""
+"""So many bytes of terms are made, and so many more for each byte of the body, before equal ones are found to be one.
+
+A gigabyte takes seconds.
+"""
 
 
 class ExpansionBudget:
-    """Bounds the bytes that the terms and rows of one body take together, written out, and those of the terms that were made on the way.
+    """Bounds the bytes of one body's terms and rows when they are written out, and those of intermediate terms.
 
     Any body is granted some bytes, and more for each of its own bytes.
     """
@@ -26,7 +29,10 @@ class ExpansionBudget:
             raise self.fault()
 
     def count_written(self, size: int) -> None:
-        """Count the bytes of a term or statement that is made once more, whether it is kept or not. Raises: FormatError where it is too much work."""
+        """Count the bytes of a term or statement that is made once more, whether it is kept or not.
+
+        Raises: FormatError where it is too much work.
+        """
         self._unwritten -= size
         if self._unwritten < 0:
             raise self.fault()

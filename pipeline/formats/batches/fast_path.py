@@ -1,8 +1,8 @@
 """This module turns bodies of the usual shape into OCCURRENCES, by compiled scanners (engine/native/source/formats.c).
 
-Any other body gives None, and the exact path then judges it.
-What is taken here is what the exact path would take, with the same rows: the scanners pass only what is canonical as it stands, and hand
-each other term, once a body, to `pipeline.formats.batches.ntriples`.
+Any other body gives None, and the exact path then judges it. What is taken here is what the exact path would take,
+with the same rows: the scanners pass only what is canonical as it stands, and hand each other term, once a body, to
+`pipeline.formats.batches.ntriples`.
 """
 
 import os
@@ -62,9 +62,11 @@ def quads_batch(body: bytes, default: Interval, *, graphs: bool, rounds: bool = 
 def events_batch(
     body: bytes, default: Interval, *, frame: bool, read_term: Callable[[bytes], str], rounds: bool = False
 ) -> tuple[pa.RecordBatch, str | None] | None:
-    """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact path.
+    """Return the rows of ndjson, with the first line's id, if it has one and `frame` allows it; None for the exact
+    path.
 
-    `read_term` gives N-Triples syntax for a string without its quotes, or for an object; it raises FormatError or ValueError.
+    `read_term` gives N-Triples syntax for a string without its quotes, or for an object; it raises FormatError or
+    ValueError.
     """
     if len(body) > LONGEST:
         return None
@@ -91,7 +93,8 @@ def events_batch(
 
 
 def _read_terms(pieces: list[bytes], read_term: Callable[[bytes], str], budget: ExpansionBudget) -> list[bytes] | None:
-    """Return canonical texts of terms of ndjson; None where one is no term, has a blank node or takes too much, so that the exact path says why.
+    """Return canonical texts of terms of ndjson; None where one is no term, has a blank node or takes too much, so
+    that the exact path says why.
 
     The scanner has already checked where each may stand, but for triple terms and objects.
     """
@@ -125,7 +128,9 @@ def _piece(body: bytes, span: Ints) -> bytes:
 
 
 def _canonical(pieces: list[bytes]) -> list[bytes] | None:
-    """Return canonical texts of terms of N-Triples; None where one is no term, so that the exact path says why, or may be part of a triple term."""
+    """Return canonical texts of terms of N-Triples; None where one is no term, so that the exact path says why, or
+    may be part of a triple term.
+    """
     try:
         texts = [piece.decode() for piece in pieces]
         return None if any(text.startswith(TRIPLE) for text in texts) else [OBJECTS[text].encode() for text in texts]
@@ -163,8 +168,8 @@ def _batch(text: Bytes, spans: Ints, columns: Cells, start: Ints, end: Ints) -> 
 def _columns_of(text: Bytes, spans: Ints, cells: Cells, rows: int) -> tuple[Cells, Cells, Bytes, Ints]:
     """Return a dictionary column for the first `rows` numbers in each row of `cells`; -1 is null.
 
-    It consists of indices (a row each). The offsets into the dictionaries' texts, from 0 each, and these texts stand one after another. The last result
-    counts each dictionary's terms and its bytes.
+    It consists of indices (a row each). The offsets into the dictionaries' texts, from 0 each, and these texts stand
+    one after another. The last result counts each dictionary's terms and its bytes.
     """
     n = len(cells)
     indices, offsets = np.empty((n, rows), np.int32), np.empty(n * (min(rows, len(spans)) + 1), np.int32)
@@ -207,7 +212,8 @@ def _spans_of(terms: pa.Array) -> tuple[Bytes, Ints]:
 def odd_terms(terms: pa.Array, kinds: str) -> Ints:
     """Return which terms the parser has to judge.
 
-    These include blank nodes and every term that begins with none of `kinds` (pipeline/formats/batches/ntriples.py, `Terms`).
+    These include blank nodes and every term that begins with none of `kinds` (pipeline/formats/batches/ntriples.py,
+    `Terms`).
     """
     text, offsets = _texts_of(terms)
     flags = np.empty(len(terms), np.uint8)

@@ -30,7 +30,10 @@ _PLAIN = re.compile(rf'<{_PLAIN_IRI}>|"[^"\\\x00-\x1f\x7f\ufffe\uffff\ud800-\udf
 
 
 def canonical(text: str) -> str:
-    """Return the term's canonical N-Triples text. Blank nodes keep their label. Raises: FormatError with the column within the term."""
+    """Return the term's canonical N-Triples text.
+
+    Blank nodes keep their label. Raises: FormatError with the column within the term.
+    """
     if _PLAIN.fullmatch(text) and len(text) <= MAX_TERM:
         return text
     if len(text) > MAX_TERM:
@@ -88,7 +91,8 @@ def _fault(fault: Exception, text: str) -> FormatError:
 
 
 class CanonicalTerms(dict[str, str]):
-    """Maps texts to canonical texts, each validated once; blank nodes keep their label, which their message then changes.
+    """Maps texts to canonical texts, each validated once; blank nodes keep their label, which their message then
+    changes.
 
     `kinds` is what may stand at the place: `<` IRIs, `"` literals, `_` blank nodes, `(` triple terms.
     """

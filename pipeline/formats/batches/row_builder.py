@@ -1,4 +1,7 @@
-"""This module holds the rows of a body while it is read. Terms have numbers, so a term is kept once however many rows have it."""
+"""This module holds the rows of a body while it is read.
+
+Terms have numbers, so a term is kept once however many rows have it.
+"""
 
 from array import array
 from collections.abc import Iterable
@@ -13,7 +16,10 @@ from pipeline.formats.batches.fast_path import batch_of_numbers
 
 NO_TERM = -1
 _FEW = 128
-"""Up to this many rows, columns are made faster from texts, 0.1 ms a body. With more rows a text in many rows would be hashed for each."""
+"""Up to this many rows, columns are made faster from texts, 0.1 ms a body.
+
+With more rows a text in many rows would be hashed for each.
+"""
 
 
 def mark_retractions(batch: pa.RecordBatch, ranges: Iterable[tuple[int, int]]) -> pa.RecordBatch:

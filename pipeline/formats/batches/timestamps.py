@@ -20,7 +20,8 @@ _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 def instant(text: str, rounds: bool = False) -> Micros:
     """Return the microseconds since 1970 of an xsd:dateTime; UTC where it has no zone.
 
-    With `rounds`, a time finer than a microsecond becomes the nearest one, the later of two. Raises: ValueError saying what is wrong.
+    With `rounds`, a time finer than a microsecond becomes the nearest one, the later of two. Raises: ValueError
+    saying what is wrong.
     """
     match = _DATE_TIME.fullmatch(text)
     if match is None:

@@ -1,7 +1,8 @@
 """This module tells which texts of JSON-LD can be parsed in this process.
 
-The parser holds the statements of a whole document, each with its names written out. Contexts make names long: `@vocab` and `@base` are resolved
-against those before them, prefixes against prefixes, and the context of a term is applied wherever the term stands.
+The parser holds the statements of a whole document, each with its names written out. Contexts make names long:
+`@vocab` and `@base` are resolved against those before them, prefixes against prefixes, and the context of a term is
+applied wherever the term stands.
 """
 
 import json
@@ -17,10 +18,12 @@ _LONGEST = 1 << 18
 
 
 def is_small_when_expanded(text: bytes) -> bool:
-    """Tell whether the statements of a text, and the work of its contexts, are surely small. A text that is no JSON is not.
+    """Tell whether the statements of a text, and the work of its contexts, are surely small. A text that is no JSON
+    is not.
 
-    A name cannot be longer than all contexts together, once for each level of nesting, and its own text. Each string, number or empty
-    object makes at most one statement of four names. Keys are compared as they are parsed, so their spelling does not matter.
+    A name cannot be longer than all contexts together, once for each level of nesting, and its own text. Each string,
+    number or empty object makes at most one statement of four names. Keys are compared as they are parsed, so their
+    spelling does not matter.
     """
     if len(text) > _LONGEST:
         return False

@@ -25,7 +25,9 @@ ENDS_AT = "http://streamreasoning.org/timeVocab#endsAtTime"
 TIMING = frozenset({GENERATED_AT, STARTS_AT, ENDS_AT})
 _REMOTE = re.compile(rb'"@(?:context|import)"\s*:\s*(?:\[\s*)?"')
 _WRITTEN = 8
-"""A text may be this many times as large as its budget when it is written as N-Quads, in which each term stands for itself."""
+"""A text may be this many times as large as its budget when it is written as N-Quads, in which each term stands for
+itself.
+"""
 _SHOWN = 512  # characters of what the parser says, which may hold a token of any length
 _DATE_TIMES = {"http://www.w3.org/2001/XMLSchema#dateTime", "http://www.w3.org/2001/XMLSchema#dateTimeStamp"}
 
@@ -34,7 +36,9 @@ Node = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """Represents a triple of a message's default graph that may state a time; `subject` is also the number of a graph, if it names one."""
+    """Represents a triple of a message's default graph that may state a time; `subject` is also the number of a
+    graph, if it names one.
+    """
 
     row: int
     subject: int
@@ -45,10 +49,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class MessageTime:
-    """Says when the rows of a message are: those without a time of their own at `otherwise`, which may be `stated` in the text.
+    """Says when the rows of a message are: those without a time of their own at `otherwise`, which may be `stated` in
+    the text.
 
-    `find` gives the time of the whole message, and which rows say only that. It is given the statements of the default graph that have a property of
-    `timing`.
+    `find` gives the time of the whole message, and which rows say only that. It is given the statements of the
+    default graph that have a property of `timing`.
     """
 
     otherwise: Interval
@@ -60,7 +65,10 @@ class MessageTime:
 def read_message(
     text: bytes, fmt: ox.RdfFormat, time: MessageTime, rows: RowBuilder, *, scope: bytes | None = None, graph: str | None = None
 ) -> None:
-    """Add the rows of one message. Triples in no graph go to `graph`. Blank nodes are named by `scope`, or else by the text. Raises: FormatError."""
+    """Add the rows of one message.
+
+    Triples in no graph go to `graph`. Blank nodes are named by `scope`, or else by the text. Raises: FormatError.
+    """
     cells, blanks, said = _read_cells(text, fmt, time.timing, rows)
     graphs = set(cells[3::4])
     own = [each for each in said if each.subject in graphs and each.predicate in TIMING]
@@ -114,7 +122,8 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
 
 
 def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budget: ExpansionBudget) -> Iterator[ox.Quad]:
-    """Yield the statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative IRIs where there is no `base`.
+    """Yield the statements as they stand, one after the other. JSON-LD's remote contexts are refused, and relative
+    IRIs where there is no `base`.
 
     All RDF from outside passes here. A text of which the parser might make much is parsed in another process.
     Raises: FormatError, also where the parser would take memory or time out of proportion to the text.
@@ -141,14 +150,19 @@ def parse_quads(text: bytes, fmt: ox.RdfFormat, base: str | None = None, *, budg
 
 
 def _is_small(text: bytes, fmt: ox.RdfFormat) -> bool:
-    """Tell whether the parser surely holds little of a text. That of N-Triples and N-Quads holds one line, and that of RDF/XML the open elements."""
+    """Tell whether the parser surely holds little of a text.
+
+    That of N-Triples and N-Quads holds one line, and that of RDF/XML the open elements.
+    """
     if fmt == ox.RdfFormat.JSON_LD:
         return is_small_when_expanded(text)
     return fmt not in (ox.RdfFormat.TURTLE, ox.RdfFormat.TRIG) or is_small_when_resolved(text)
 
 
 def _graph_times(said: Sequence[Said], text: bytes, *, rounds: bool) -> dict[int, Interval]:
-    """Return when each named graph holds, as the default graph says: by timing triples whose subject is a graph of this message."""
+    """Return when each named graph holds, as the default graph says: by timing triples whose subject is a graph of
+    this message.
+    """
     stated: dict[int, dict[str, Node]] = {}
     for each in said:
         known = stated.setdefault(each.subject, {})
@@ -188,7 +202,9 @@ def _time_fault(text: bytes, culprit: Node, message: str, expected: str = "") ->
 
 
 def place_of(text: bytes, needle: str) -> tuple[int, int]:
-    """Return line and code-point column of the first place where `needle` is written; the beginning if it is written otherwise."""
+    """Return line and code-point column of the first place where `needle` is written; the beginning if it is written
+    otherwise.
+    """
     before = text.partition(needle.encode() or b'""')[0]  # an empty literal
     if len(before) == len(text):
         return 1, 1

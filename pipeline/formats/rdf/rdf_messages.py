@@ -1,7 +1,8 @@
 """This module reads RDF Messages: several messages in one body.
 
-In Turtle, TriG, N-Triples and N-Quads, `MESSAGE` stands between them. In NDJSON-LD each line is one. Prefixes and contexts go on from message to
-message, blank nodes do not. Source: W3C RDF Stream Processing community group, "RDF Messages", living draft of 2026.
+In Turtle, TriG, N-Triples and N-Quads, `MESSAGE` stands between them. In NDJSON-LD each line is one. Prefixes and
+contexts go on from message to message, blank nodes do not. Source: W3C RDF Stream Processing community group, "RDF
+Messages", living draft of 2026.
 """
 
 import re
@@ -42,8 +43,8 @@ def announces_messages(body: bytes) -> bool:
 def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: RowBuilder, timing: str | None = None) -> None:
     """Add the statements of all messages, each with a time: its graph's, its message's, or `otherwise`.
 
-    A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or startsAtTime and endsAtTime.
-    Raises: FormatError.
+    A message's time is what its default graph says with `timing`, or without it with prov:generatedAtTime, or
+    startsAtTime and endsAtTime. Raises: FormatError.
     """
     carried = 0
     for number, message in enumerate(split(body)):
@@ -60,7 +61,8 @@ def parse_messages(body: bytes, fmt: ox.RdfFormat, otherwise: Interval, rows: Ro
 
 
 def parse_ld_lines(body: bytes, otherwise: Interval, rows: RowBuilder, timing: str | None = None) -> None:
-    """Add the statements of NDJSON-LD: each line is a message, an empty one (`{}`), or a context for the messages after it.
+    """Add the statements of NDJSON-LD: each line is a message, an empty one (`{}`), or a context for the messages
+    after it.
 
     Messages are timed as `parse_messages` has it. Raises: FormatError, also for a blank line but the last one.
     """
@@ -134,7 +136,10 @@ def _time(found: Sequence[Said], text: bytes, timing: str | None, *, rounds: boo
 
 
 def split(body: bytes) -> Iterator[RdfMessage]:
-    """Yield the messages in order, empty ones too; nothing follows the last delimiter if all after it is blank. Raises: FormatError."""
+    """Yield the messages in order, empty ones too; nothing follows the last delimiter if all after it is blank.
+
+    Raises: FormatError.
+    """
     cut, start, directives = _Cut(body), 0, tuple[bytes, ...]()
     for begin, end in cut.delimiters():
         yield RdfMessage(cut.taken(start, begin), start, directives)
@@ -164,7 +169,10 @@ class _Cut:
         return text if text.strip() else b""
 
     def delimiters(self) -> Iterator[tuple[int, int]]:
-        """Yield where each delimiter begins and ends. Inside a graph there is none, and a parser refuses the word there."""
+        """Yield where each delimiter begins and ends.
+
+        Inside a graph there is none, and a parser refuses the word there.
+        """
         depth = 0
         for token in self._tokens:
             depth += {b"{": 1, b"[": 1, b"(": 1, b"}": -1, b"]": -1, b")": -1}.get(token[0], 0)

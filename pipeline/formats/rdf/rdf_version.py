@@ -1,4 +1,5 @@
-"""Tells which version of RDF terms need. Triple terms need RDF 1.2, base directions need its basic part, and all others RDF 1.1.
+"""Tells which version of RDF terms need. Triple terms need RDF 1.2, base directions need its basic part, and all
+others RDF 1.1.
 
 Source: RDF 1.2 Concepts, section 1.7 and 2.1, for the names of versions.
 """

@@ -1,4 +1,6 @@
-"""This module makes RDF/XML safe for a parser of RDF: expat reads it and judges declarations and depth, and it is written anew without a DTD."""
+"""This module makes RDF/XML safe for a parser of RDF: expat reads it and judges declarations and depth, and it is
+written anew without a DTD.
+"""
 
 import re
 from xml.parsers import expat
@@ -15,9 +17,11 @@ _QUOTED = re.compile(r"'([^']+)'")
 
 
 def plain_xml(body: bytes, budget: ExpansionBudget) -> bytes:
-    """Return the document in UTF-8 without its DTD, comments and instructions; entities that stand for plain text are written out.
+    """Return the document in UTF-8 without its DTD, comments and instructions; entities that stand for plain text are
+    written out.
 
-    Raises: FormatError with its place for what is not well-formed, for any other declaration, for too much depth, and beyond the budget.
+    Raises: FormatError with its place for what is not well-formed, for any other declaration, for too much depth, and
+    beyond the budget.
     """
     copy = _Copy(budget)
     try:
@@ -32,7 +36,9 @@ def plain_xml(body: bytes, budget: ExpansionBudget) -> bytes:
 
 
 def placed(fault: FormatError, body: bytes) -> FormatError:
-    """Return the fault with a place, which the parser of RDF/XML does not tell: the place of the text that the fault names."""
+    """Return the fault with a place, which the parser of RDF/XML does not tell: the place of the text that the fault
+    names.
+    """
     if fault.line is not None:
         return fault
     culprit = _QUOTED.search(fault.message)

@@ -1,6 +1,8 @@
-"""This module reads statements as logs have them. Earlier versions could store terms that no format can write, such as relative IRIs.
+"""This module reads statements as logs have them. Earlier versions could store terms that no format can write, such
+as relative IRIs.
 
-Such terms are shown escaped (`epsparql.ntriples.make_writable`), so that one of them does not make the answers of its query unreadable for ever.
+Such terms are shown escaped (`epsparql.ntriples.make_writable`), so that one of them does not make the answers of its
+query unreadable for ever.
 """
 
 import pyoxigraph as ox

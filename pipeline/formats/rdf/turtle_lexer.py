@@ -35,7 +35,8 @@ def check_terms(text: bytes) -> None:
 
 
 def is_small_when_resolved(text: bytes) -> bool:
-    """Tell whether a parser of Turtle surely holds little of a text: resolved prefixes and bases, and the names in brackets that are open.
+    """Tell whether a parser of Turtle surely holds little of a text: resolved prefixes and bases, and the names in
+    brackets that are open.
 
     A keyword has no escapes, and its words in other places only make the estimate higher.
     """

@@ -1,4 +1,6 @@
-"""This module writes rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of; compressed where there are many."""
+"""This module writes rows as an Arrow stream: as one buffer, in a file, or as the parts it consists of; compressed
+where there are many.
+"""
 
 import io
 import struct
@@ -35,19 +37,26 @@ _HEAD = struct.Struct("<4sII")  # _PACKED, bytes of the stream, and those that i
 
 
 def write_rows(sink: pa.NativeFile, rows: pa.RecordBatch) -> None:
-    """Write rows of the input log as a stream. Where there are many, its buffers are compressed, which any reader of Arrow undoes."""
+    """Write rows of the input log as a stream.
+
+    Where there are many, its buffers are compressed, which any reader of Arrow undoes.
+    """
     write_stream(sink, rows, _COMPRESSED if rows.num_rows >= COMPRESSED_ROWS else _AS_THEY_ARE)
 
 
 def open_rows(payload: Part) -> pa.ipc.RecordBatchStreamReader:
-    """Open a stream. Its buffers are decompressed by the caller's thread: to hand each to another thread costs a third of the time."""
+    """Open a stream.
+
+    Its buffers are decompressed by the caller's thread: to hand each to another thread costs a third of the time.
+    """
     return pa.ipc.open_stream(pa.py_buffer(payload), options=_ONE_THREAD)
 
 
 def pack_rows(rows: pa.RecordBatch) -> Part:
     """Return rows as a stream, padded to a multiple of 8 bytes. Where there are many, it is compressed as a whole.
 
-    That takes half of the time of compressed buffers, because Zstandard prepares its memory once and not ten times (docs/decisions/0117-slices-in-one-piece.md).
+    That takes half of the time of compressed buffers, because Zstandard prepares its memory once and not ten times
+    (docs/decisions/0117-slices-in-one-piece.md).
     """
     stream = stream_of(rows)
     if rows.num_rows < COMPRESSED_ROWS:
@@ -67,8 +76,8 @@ def unpack_rows(part: Part) -> pa.RecordBatch:
 def parts_of(batch: pa.RecordBatch) -> Sequence[Part]:
     """Return the same stream in parts, one after the other.
 
-    Parts that are the batch's own memory are not copied, so they are good as long as the batch is. A small batch is one part, because Arrow waits for
-    the interpreter's lock before each part.
+    Parts that are the batch's own memory are not copied, so they are good as long as the batch is. A small batch is
+    one part, because Arrow waits for the interpreter's lock before each part.
     """
     if batch.num_rows <= _FEW_ROWS:
         return (memoryview(stream_of(batch)),)

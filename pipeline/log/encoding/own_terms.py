@@ -4,7 +4,9 @@ import pyarrow as pa
 
 
 def with_own_terms(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with only their own terms in the dictionaries: otherwise each block would carry all terms of the files."""
+    """Return the rows with only their own terms in the dictionaries: otherwise each block would carry all terms of
+    the files.
+    """
     columns = []
     for column in rows.columns:
         if isinstance(column, pa.DictionaryArray):

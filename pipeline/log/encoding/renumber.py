@@ -9,7 +9,8 @@ from engine.native.entries import renumber_slices
 def renumber(
     indices: NDArray[np.int32], order: NDArray[np.int64], bounds: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Return the numbers of the rows in `order`, by slices between `bounds`; the terms that these number, as `indices` have them; and where those begin.
+    """Return the numbers of the rows in `order`, by slices between `bounds`; the terms that these number, as
+    `indices` have them; and where those begin.
 
     `indices` are below `size`; those below 0 are no terms, and have the number 0.
     """

@@ -1,10 +1,12 @@
-"""This module stores the rows of a frame in slices by the hash of their keys (most often their subjects), so that a partition reads and decodes its own rows only.
+"""This module stores the rows of a frame in slices by the hash of their keys (most often their subjects). So a
+partition reads and decodes only its own rows.
 
     prefix | number of each row's slice, entries and index | end of each row | slice 0 | slice 1 | ...
 
-A slice is a stream of OCCURRENCES with dictionaries of its own, compressed as a whole. Each part has its own checksum, and begins at a multiple of 8 bytes. The numbers of
-slices tell the order of the rows. There are as many slices as the server has partitions. A partition of another number reads the slices that it
-overlaps, and leaves rows out.
+A slice is a stream of OCCURRENCES with dictionaries of its own, compressed as a whole. Each part has its own
+checksum, and begins at a multiple of 8 bytes. The numbers of slices tell the order of the rows. There are as many
+slices as the server has partitions. A partition of another number reads the slices that it overlaps, and leaves rows
+out.
 """
 
 import struct
@@ -49,8 +51,8 @@ Fetch = Callable[[int, int, int | None], memoryview]
 class _Index(msgspec.Struct, frozen=True, array_like=True):
     """Holds the entries as the codec encodes them, and where the rows are.
 
-    `latest` has the latest timely end of each entry that has rows in time, by offset. Ends are numbers of `width` bytes, counted from `low`; `parts` has
-    the bytes and checksums of the ends and of each slice.
+    `latest` has the latest timely end of each entry that has rows in time, by offset. Ends are numbers of `width`
+    bytes, counted from `low`; `parts` has the bytes and checksums of the ends and of each slice.
     """
 
     entries: msgspec.Raw
@@ -64,7 +66,10 @@ class _Index(msgspec.Struct, frozen=True, array_like=True):
 def encode_slices(
     entries: bytes, events: Sequence[Events], rows: pa.RecordBatch, slices: int, keys: Mapping[str, MessageKey] = NO_KEYS
 ) -> tuple[list[Part], int]:
-    """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum. `keys` are those that streams declare."""
+    """Return a payload, in parts, with the `rows` of some entries in so many slices, and its checksum.
+
+    `keys` are those that streams declare.
+    """
     which = find_partitions(key_column(rows, number_bodies(events), events, keys), slices)
     dealt = [pack_rows(batch) if batch.num_rows else b"" for batch in _deal(rows, which, slices)]
     ends = PlainRows(rows).read_ends()
@@ -266,7 +271,10 @@ class JoinedRows:
 
 
 def join_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of several batches. Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to."""
+    """Return the rows of several batches.
+
+    Each keeps its dictionaries: the engine tells terms apart, and need not wait for others to.
+    """
     filled = [part for part in parts if part.num_rows]
     if len(filled) <= 1:
         return filled[0] if filled else NO_ROWS

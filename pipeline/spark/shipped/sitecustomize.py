@@ -1,7 +1,8 @@
 """This module runs in each Python that an executor starts, and makes the packages shipped beside this file importable.
 
-Where the same packages are installed those are left to be found. Else the shipped ones are copied to the user's cache: compiled code is kept by the
-path of its source, and an executor's directory is new each time. Nothing but the standard library can be imported here.
+Where the same packages are installed those are left to be found. Else the shipped ones are copied to the user's
+cache: compiled code is kept by the path of its source, and an executor's directory is new each time. Nothing but the
+standard library can be imported here.
 """
 
 import hashlib

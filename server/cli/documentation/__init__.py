@@ -1,1 +1,3 @@
-"""Builds the documentation site from docs/, and the pages of its reference from the interface, the commands and the docstrings."""
+"""Builds the documentation site from docs/, and the pages of its reference from the interface, the commands and the
+docstrings.
+"""

@@ -1,4 +1,6 @@
-"""`python -m server.cli.documentation [FOLDER]` builds the site of this checkout into FOLDER, which is by default where the server looks for it."""
+"""`python -m server.cli.documentation [FOLDER]` builds the site of this checkout into FOLDER, which is by default
+where the server looks for it.
+"""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Builds the site: gathers the pages in a folder, corrects their links for it, and lets Zensical make HTML of them.
 
-What GitHub shows and what Zensical shows differ in three points, which `_adapt_lines` evens out: lists and tables may follow a paragraph at once,
-inner lists are indented by two spaces, and links may lead to files outside of docs/.
+What GitHub shows and what Zensical shows differ in three points, which `_adapt_lines` evens out: lists and tables may
+follow a paragraph at once, inner lists are indented by two spaces, and links may lead to files outside of docs/.
 """
 
 import hashlib
@@ -43,7 +43,10 @@ class SiteFault(Exception):
 
 
 def build_site(root: Path, target: Path) -> None:
-    """Build the site of the checkout at `root` into `target`, in place of what is there. Raises: SiteFault, also for a link that leads nowhere."""
+    """Build the site of the checkout at `root` into `target`, in place of what is there.
+
+    Raises: SiteFault, also for a link that leads nowhere.
+    """
     with tempfile.TemporaryDirectory(prefix="epsparql-docs-") as folder:
         stage = Path(folder)
         _gather(root, stage / "docs")

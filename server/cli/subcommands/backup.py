@@ -7,7 +7,10 @@ from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command,
 
 
 def add_backup(commands: Commands) -> None:
-    text = "Copy a data directory to another directory, and check the copy. The server may run meanwhile. `epsparql serve --data` continues from the copy."
+    text = (
+        "Copy a data directory to another directory, and check the copy. The server may run meanwhile. `epsparql serve --data` "
+        "continues from the copy."
+    )
     parser = add_command(commands, "backup", _back_up, text)
     parser.add_argument("data", type=Path, metavar="DIR", help="This is the directory of `epsparql serve --data`.")
     parser.add_argument("target", type=Path, metavar="TARGET", help="The copy is made here. The directory must be empty, or not exist yet.")

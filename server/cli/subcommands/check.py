@@ -17,10 +17,12 @@ from server.cli.subcommands.definition import OK, RED, USER_FAULT, YELLOW, fail,
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Reports what was found in a file. `faults` are why the query would be refused, as text; the marks are those of the server's /check.
+    """Reports what was found in a file. `faults` are why the query would be refused, as text; the marks are those of
+    the server's /check.
 
-    `proposal` says by which message key several partitions could share the query's stream; it is empty where there is none. `mended` is the text with
-    all repairs, or None where a fault is left or there is none. The warnings are then those of the mended text.
+    `proposal` says by which message key several partitions could share the query's stream; it is empty where there is
+    none. `mended` is the text with all repairs, or None where a fault is left or there is none. The warnings are then
+    those of the mended text.
     """
 
     path: Path
@@ -51,7 +53,8 @@ def _show_json(found: Checked) -> dict[str, object]:
 
 
 def mend_file(path: Path, *, strict: bool) -> int:
-    """Print the text of a query with all repairs, and each repair on standard error. Return the exit code of the mended text's check.
+    """Print the text of a query with all repairs, and each repair on standard error. Return the exit code of the
+    mended text's check.
 
     A text without faults is printed as it is.
     """

@@ -1,4 +1,6 @@
-"""Does the work of the commands that are clients of a server: what is printed goes to stdout, and warnings go to stderr."""
+"""Does the work of the commands that are clients of a server: what is printed goes to stdout, and warnings go to
+stderr.
+"""
 
 import json
 import sys
@@ -142,7 +144,10 @@ def drop_named(client: Client, arguments: Namespace) -> None:
 
 # ---------------------------------------------------------------- events
 def send_files(client: Client, arguments: Namespace) -> None:
-    """Send files one after the other, and print what was accepted of each. Raises: WrongInput, which says how far it came."""
+    """Send files one after the other, and print what was accepted of each.
+
+    Raises: WrongInput, which says how far it came.
+    """
     for path in arguments.files:
         media_type = arguments.type or _find_type(path)
         options = {"at": arguments.at} if arguments.at else {}

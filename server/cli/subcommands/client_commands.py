@@ -1,4 +1,7 @@
-"""Defines the commands that are clients of a server. They need the base installation alone, and load what they need when they run."""
+"""Defines the commands that are clients of a server.
+
+They need the base installation alone, and load what they need when they run.
+"""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -23,7 +26,9 @@ def _add_client_command(commands: Commands, name: str, act: str, text: str) -> a
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Run a command and return its exit code: 2 if the server refuses what was asked for, 1 if it fails or does not answer."""
+    """Run a command and return its exit code: 2 if the server refuses what was asked for, 1 if it fails or does not
+    answer.
+    """
     from epsparql.client import ApiError, Closed, Unreachable
 
     actions = import_module("server.cli.subcommands.client_actions")
@@ -80,7 +85,10 @@ def _add_register(commands: Commands) -> None:
 
 
 def _add_promote(commands: Commands) -> None:
-    text = "Let a text replace a running query, which keeps its solutions and subscribers. `register --promote` does the same, and registers a new query."
+    text = (
+        "Let a text replace a running query, which keeps its solutions and subscribers. `register --promote` does the same, and "
+        "registers a new query."
+    )
     parser = _add_client_command(commands, "promote", "promote_query", text)
     parser.add_argument("query", type=Path, metavar="FILE", help="This file holds the new text.")
     parser.add_argument("--name", metavar="NAME", help="This is the query's name. The default is the file's name without its suffix.")

@@ -1,4 +1,6 @@
-"""Runs `epsparql diagnose`: says why a query finds nothing, over files in this process, or for a registered query by asking its server."""
+"""Runs `epsparql diagnose`: says why a query finds nothing, over files in this process, or for a registered query by
+asking its server.
+"""
 
 import argparse
 import json

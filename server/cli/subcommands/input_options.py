@@ -1,4 +1,6 @@
-"""Defines the options that name what a query reads in files: its streams, their mappings, the background, and how it is evaluated."""
+"""Defines the options that name what a query reads in files: its streams, their mappings, the background, and how it
+is evaluated.
+"""
 
 import argparse
 from pathlib import Path
@@ -16,7 +18,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="[NAME=]FILE",
-        help="These files hold the events of a stream. Without NAME, this is the stream default. Files of one stream are merged in the order of their events' end times. The flag may be repeated.",
+        help="These files hold the events of a stream. Without NAME, this is the stream default. Files of one stream are merged in the "
+        "order of their events' end times. The flag may be repeated.",
     )
     parser.add_argument(
         "--background",
@@ -46,7 +49,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[QUERY=]POLICY",
-        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The flag may be repeated.",
+        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The "
+        "flag may be repeated.",
     )
     parser.add_argument(
         "--default-graph",

@@ -1,4 +1,7 @@
-"""Runs `epsparql token`: makes, lists and revokes tokens in a token file. A running server reads the file again when it has changed."""
+"""Runs `epsparql token`: makes, lists and revokes tokens in a token file.
+
+A running server reads the file again when it has changed.
+"""
 
 import argparse
 import fcntl
@@ -96,8 +99,8 @@ def _locked(path: Path) -> Iterator[None]:
 def _replace(path: Path, lines: list[str]) -> str:
     """Write the file in one step, readable as before, and return what is wrong with the lines, or an empty text.
 
-    A new file is readable for all, such as the user of a container: it has digests of random tokens, from which nobody finds these.
-    A file without tokens is refused, because a server would go on with the tokens of before.
+    A new file is readable for all, such as the user of a container: it has digests of random tokens, from which
+    nobody finds these. A file without tokens is refused, because a server would go on with the tokens of before.
     """
     import tempfile  # help does without it
 

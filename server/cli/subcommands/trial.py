@@ -15,7 +15,8 @@ _PAGE = 1000
 def try_query(client: Client, query: str, options: Mapping[str, Any], tell: Callable[[int, int], None]) -> dict[str, Any]:
     """Start a trial, print what only one side has, delete the trial, and return its last document.
 
-    `options` are those of `Client.start_trial`. `tell` is told how much of the log was read, and how much there is. Raises: ApiError, Unreachable.
+    `options` are those of `Client.start_trial`. `tell` is told how much of the log was read, and how much there is.
+    Raises: ApiError, Unreachable.
     """
     trial = client.start_trial(query, **options)["id"]
     try:

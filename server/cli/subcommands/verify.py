@@ -13,7 +13,10 @@ INCOMPLETE = 3
 
 
 def add_verify(commands: Commands) -> None:
-    text = "Check that the solutions of a data directory follow from its log. The check uses the definitions of the language, not the engine. The server may run meanwhile."
+    text = (
+        "Check that the solutions of a data directory follow from its log. The check uses the definitions of the language, not the "
+        "engine. The server may run meanwhile."
+    )
     parser = add_command(commands, "verify", _verify, text)
     parser.add_argument(
         "--data",
@@ -37,7 +40,10 @@ def add_verify(commands: Commands) -> None:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    """Return 0 if no fault was found, 1 if one was, 2 if the directory cannot be read or has no such query, and 3 if solutions are not all there."""
+    """Return 0 if no fault was found, and 1 if one was.
+
+    Return 2 if the directory cannot be read or has no such query, and 3 if solutions are missing.
+    """
     from verification.checks import QueryReport, check_directory
     from verification.frames import Unreadable
 

@@ -25,7 +25,10 @@ router = APIRouter(tags=["queries"])
 
 
 class ExaminedDocument(BaseModel):
-    """Says which events were examined: the last `events` of the query's streams, which end between `from` and `to`. `bounded` if there are more."""
+    """Says which events were examined: the last `events` of the query's streams, which end between `from` and `to`.
+
+    `bounded` if there are more.
+    """
 
     events: int
     from_: str | None = Field(alias="from")
@@ -36,7 +39,8 @@ class ExaminedDocument(BaseModel):
 class DiagnosisStep(BaseModel):
     """Counts what one step of the query lets through: the solutions of each input (`in`), and its own (`out`).
 
-    `more` says that there are more of these: counting ends at some thousands. `line` and `column` are its place in the query's text.
+    `more` says that there are more of these: counting ends at some thousands. `line` and `column` are its place in
+    the query's text.
     """
 
     operator: str
@@ -51,7 +55,8 @@ class DiagnosisStep(BaseModel):
 class DiagnosisReason(BaseModel):
     """Says why a query finds nothing. `code` is stable, and docs/diagnosis.md lists the codes.
 
-    `nearest` is the nearest thing that would have passed, or nearly so: a name, a value or a time. It is null where nothing is near.
+    `nearest` is the nearest thing that would have passed, or nearly so: a name, a value or a time. It is null where
+    nothing is near.
     """
 
     code: str
@@ -65,8 +70,9 @@ class DiagnosisReason(BaseModel):
 class DiagnosisDocument(BaseModel):
     """Says why a query finds nothing.
 
-    `state` is found if the query has found something, or finds something in the events that were examined. It is nothing if it has not, for the
-    `reason`. It is unknown if no reason is known. `steps` are those of the query, each after its inputs.
+    `state` is found if the query has found something, or finds something in the events that were examined. It is
+    nothing if it has not, for the `reason`. It is unknown if no reason is known. `steps` are those of the query, each
+    after its inputs.
     """
 
     query: str

@@ -40,13 +40,13 @@ class InferenceDocument(BaseModel):
 class StepDocument(BaseModel):
     """Describes one thing that a solution rests on; which members are present depends on `kind`.
 
-    `occurrence` is a triple of `stream`, accepted at the log position `offset`. `derived` is a triple of a rule's solution (`rule`, `solution`),
-    which is listed in `rules`. `background` is a triple of the background. For these three, `s`, `p` and `o` are the triple's terms. `inferences`
-    make of it the `triple` that `pattern` matched.
+    `occurrence` is a triple of `stream`, accepted at the log position `offset`. `derived` is a triple of a rule's
+    solution (`rule`, `solution`), which is listed in `rules`. `background` is a triple of the background. For these
+    three, `s`, `p` and `o` are the triple's terms. `inferences` make of it the `triple` that `pattern` matched.
 
-    `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over `count` solutions, of which the first
-    are `shown`. `event` is an event of an ETALIS program, as programs write it, that the program's rule of the label `rule` derived `because` of other
-    steps.
+    `absent` means that `patterns` have no solution that counts up to `until`. `members` means an aggregate over
+    `count` solutions, of which the first are `shown`. `event` is an event of an ETALIS program, as programs write it,
+    that the program's rule of the label `rule` derived `because` of other steps.
     """
 
     kind: Literal["occurrence", "derived", "background", "absent", "members", "event"]
@@ -107,7 +107,8 @@ class WhyDocument(SolutionDocument):
     summary="Explain a solution by occurrences, rules and inference steps",
     responses=describe_responses(
         HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.SERVICE_UNAVAILABLE,
-        success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {}, N_TRIPLES: {}}}},
+        success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {},
+        N_TRIPLES: {}}}},
     ),
     response_class=Response,
 )  # fmt: skip
@@ -213,7 +214,8 @@ def _used(pattern: str, triple: Triple, given: Occurrence | BackgroundFact, infe
             return StepDocument(kind="background", **common)
         case Occurrence():
             return StepDocument(
-                kind="occurrence" if given.rule is None else "derived", stream=given.stream, start=iso(given.start), end=iso(given.end), offset=given.offset,
+                kind="occurrence" if given.rule is None else "derived", stream=given.stream, start=iso(given.start), end=iso(given.end),
+                offset=given.offset,
                 rule=given.rule, solution=given.solution, **common,
             )  # fmt: skip
     assert_never(given)
@@ -233,7 +235,8 @@ PREFIXES = {"prov": PROV, "why": OWN, "rdf": _RDF, "xsd": _XSD}
 def _provenance(found: Justification, base: str, form: ox.RdfFormat) -> bytes:
     """Serialize the derivation in PROV-O.
 
-    Each solution is an entity that an activity of its query derived from entities: reified triples, and solutions of rules.
+    Each solution is an entity that an activity of its query derived from entities: reified triples, and solutions of
+    rules.
     """
     graph = _ProvenanceGraph(base)
     for each in (found, *_rules(found)):

@@ -77,7 +77,10 @@ def _format_rejected_row(row: RejectedRow) -> str:
 
 
 class DeadLetter(BaseModel):
-    """Describes a message that could not be sent to the stream, with the reason and perhaps the field. The feed keeps 1,000 characters of its text."""
+    """Describes a message that could not be sent to the stream, with the reason and perhaps the field.
+
+    The feed keeps 1,000 characters of its text.
+    """
 
     reason: str
     text: str

@@ -41,7 +41,10 @@ router = APIRouter(tags=["streams"])
 
 
 class RejectedRowDocument(BaseModel):
-    """Describes a row that did not map. `row` counts the rows of its body from 1, and `field` is null where no single field is at fault."""
+    """Describes a row that did not map.
+
+    `row` counts the rows of its body from 1, and `field` is null where no single field is at fault.
+    """
 
     row: int
     field: str | None
@@ -53,13 +56,13 @@ class Accepted(BaseModel):
 
     `offset` is the log position after the body. Of the `accepted` occurrences, `late` ones are in the late feed alone.
 
-    `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the dead-letter feed.
-    `first_rejected` says what is wrong with the first one.
+    `rejected` is present where rows did not map, and counts them. With on_error dead_letter they are in the
+    dead-letter feed. `first_rejected` says what is wrong with the first one.
 
     `duplicate` is true where the stream stands at the body's source position already: nothing of it was taken again.
 
-    `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of a body that does not come from
-    a declared source.
+    `warning` tells of a time in the body that was not read, or of times that look like another unit. It also tells of
+    a body that does not come from a declared source.
     """
 
     accepted: int
@@ -75,7 +78,8 @@ EXAMPLES = {
     CSV: "ts,sensor,temp\n2026-01-01T00:00:00Z,s1,21.5\n",
     LINES: '10.0.0.1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "curl/8.5.0"\n',
     JSON: '[{"ts":"2026-01-01T00:00:00Z","sensor":"s1","temp":21.5}]',
-    CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z","data":{"sensor":"s1","temp":21.5}}',
+    CLOUD_EVENT: '{"specversion":"1.0","id":"1","source":"/sensors","type":"reading","time":"2026-01-01T00:00:00Z",'
+    '"data":{"sensor":"s1","temp":21.5}}',
     NDJSON: '{"s":"<http://example.org/a>","p":"<http://example.org/value>","o":21.5,"at":"2026-01-01T00:00:00Z"}\n',
     TURTLE: "<http://example.org/a> <http://example.org/value> 21.5 .\n",
     RDF_XML: """<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="http://example.org/" xmlns:prov="http://www.w3.org/ns/prov#">
@@ -242,7 +246,9 @@ def open_sending(headers: Headers, service: Service, name: str, times: EventTime
 
 
 def get_stream_settings(service: Service, name: str) -> BodySettings:
-    """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default ones."""
+    """Return the settings by which bodies of a stream are read; a stream that nothing was sent to yet has the default
+    ones.
+    """
     known = service.log.catalogue.streams.get(name)
     return (
         BodySettings()

@@ -32,7 +32,8 @@ _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
 class SeenDocument(BaseModel):
     """Counts the events that carried a predicate, class or datatype.
 
-    `first` and `last` are the least start and the greatest end of them. `rate` is how many came a second, lately. `example` is the triple of one.
+    `first` and `last` are the least start and the greatest end of them. `rate` is how many came a second, lately.
+    `example` is the triple of one.
     """
 
     name: str
@@ -53,9 +54,11 @@ class SeenList(BaseModel):
 class ProfileDocument(BaseModel):
     """Describes what the last events of a stream carry, counted when it is asked for.
 
-    `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they end. `complete` says whether these are all events of the stream.
+    `events` were read, `late` ones among them, from the log position `since` on. `lasting` of them start before they
+    end. `complete` says whether these are all events of the stream.
 
-    `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is shorter.
+    `rate` is how many events came a second: in the last five minutes, or in the time that the events cover if that is
+    shorter.
     """
 
     events: int

@@ -23,7 +23,8 @@ _BASE = "http://example.org/"  # names of a proposed mapping are relative to thi
 class ChoiceDocument(BaseModel):
     """Describes something that the rows leave open: the value that was taken, and the others that can be.
 
-    `order` and `time_zone` are set by parameters of these names, and others by the parameter `choices`. An empty time zone is UTC.
+    `order` and `time_zone` are set by parameters of these names, and others by the parameter `choices`. An empty time
+    zone is UTC.
     """
 
     setting: str

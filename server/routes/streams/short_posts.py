@@ -1,4 +1,7 @@
-"""Answers POSTs of events that came whole and have no parameters, of which many bring one event. All others take the route (`ingest.py`)."""
+"""Answers POSTs of events that came whole and have no parameters, of which many bring one event.
+
+All others take the route (`ingest.py`).
+"""
 
 import asyncio
 import re
@@ -31,7 +34,9 @@ _HELD_S = 0.05
 
 
 class ShortPosts:
-    """Wraps the app of a server, whose limits, ids, counts and log lines hold for short POSTs as for all other requests."""
+    """Wraps the app of a server, whose limits, ids, counts and log lines hold for short POSTs as for all other
+    requests.
+    """
 
     def __init__(self, app: FastAPI, most: int) -> None:
         """`most` is the greatest size of a body, in bytes, that the server takes."""

@@ -65,13 +65,17 @@ _NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
 class StreamDocument(BaseModel):
     """Describes a stream.
 
-    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event. `sources` are the declared ones.
+    Durations are xsd:duration text, null where off; `watermark` and `latest` are null before the first event.
+    `sources` are the declared ones.
 
-    Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark lies as far behind.
+    Within the horizon `revisable` behind the latest end, late occurrences and retractions are taken; the watermark
+    lies as far behind.
 
-    `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out. `waiting` counts events that wait for declared sources, and `waits_for` names those.
+    `rejected` counts rows that did not map, which the dead-letter feed has or, with on_error skip, were left out.
+    `waiting` counts events that wait for declared sources, and `waits_for` names those.
 
-    `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as milliseconds.
+    `warning` says if the stream's times look like numbers of another unit, such as seconds that were read as
+    milliseconds.
     """
 
     name: str
@@ -105,21 +109,24 @@ class StreamList(BaseModel):
 
 
 class StreamSettings(BaseModel):
-    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least over declared `sources`.
+    """Sets a stream's options. Durations are xsd:duration text or a number of seconds. The watermark is the least
+    over declared `sources`.
 
-    `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions are taken.
+    `revisable` is a horizon of at least `max_delay`, behind the latest end, in which late occurrences and retractions
+    are taken.
 
     Events that end further than `max_ahead` beyond the server's clock are refused; 0 or null turns this off.
 
-    `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter.
-    Terms of ndjson may be prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
+    `mapping` says how CSV and JSON become triples. `on_error` is refuse, skip or dead_letter. Terms of ndjson may be
+    prefixed names: with the `base` in place of the empty prefix, and with the `prefixes`, which are IRIs by name.
 
-    `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the stream. `parts` are the IRIs of
-    predicates that link the nodes of a message, such as sosa:hasResult.
+    `key` is the IRI of the predicate whose object is the key of a message, by which several partitions share the
+    stream. `parts` are the IRIs of predicates that link the nodes of a message, such as sosa:hasResult.
 
     With `instants`, events whose start and end differ are refused, so queries keep less.
 
-    With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it they are refused.
+    With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it
+    they are refused.
     """
 
     max_delay: str | float = 0
@@ -141,9 +148,11 @@ class StreamSettings(BaseModel):
 class SourceDocument(BaseModel):
     """Describes a source of a stream.
 
-    `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position after the body that stored it.
+    `position` is the stored one, from which to read on; null means from the beginning. `offset` is the log position
+    after the body that stored it.
 
-    `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds the watermark.
+    `arrived` is when that body came, and `latest` the latest end of the source's events. A `declared` source holds
+    the watermark.
     """
 
     id: str
@@ -294,7 +303,10 @@ def _read_mapping_members(found: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _read_message_key(found: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """Return the predicate of the message key, "" for none, and those that link the nodes of a message. Raises: Fault 400."""
+    """Return the predicate of the message key, "" for none, and those that link the nodes of a message.
+
+    Raises: Fault 400.
+    """
     key, parts = read_text_member(found, "key", ""), read_names_member(found, "parts", MOST_PARTS, _LONGEST_IRI)
     for member, iri in (("key", key), *(("parts", part) for part in parts)):
         try:

@@ -84,7 +84,10 @@ class Daemon:
         return self.log.read().decode(errors="replace")[-2_000:]
 
     def kill(self) -> None:
-        """Kill with -9 the process and its children, which would go on for a moment. It is stopped first, or it would start further ones."""
+        """Kill with -9 the process and its children, which would go on for a moment.
+
+        It is stopped first, or it would start further ones.
+        """
         family = [self.process.pid] if self.process.poll() is None else []
         if family:
             os.kill(self.process.pid, signal.SIGSTOP)
@@ -107,7 +110,10 @@ class Daemon:
 
 
 class Postgresql(Daemon):
-    """PostgreSQL over a data directory of its own. It refuses to run as root, so root runs it as the user that Debian makes for it."""
+    """PostgreSQL over a data directory of its own.
+
+    It refuses to run as root, so root runs it as the user that Debian makes for it.
+    """
 
     def __init__(self) -> None:
         self.user = "postgres" if os.geteuid() == 0 else None
@@ -170,7 +176,9 @@ def nats_server(data: Path) -> Iterator[Daemon]:
 
 @contextmanager
 def mosquitto(data: Path, *more: str) -> Iterator[Daemon]:
-    """An MQTT broker that saves its sessions and stored messages at each change, so a kill with -9 loses the last moment alone."""
+    """An MQTT broker that saves its sessions and stored messages at each change, so a kill with -9 loses the last
+    moment alone.
+    """
     port, data = free_port(), data.absolute()
     data.mkdir(exist_ok=True)
     settings = [f"listener {port} 127.0.0.1", *(more or ["allow_anonymous true"]), "persistence true", f"persistence_location {data}/"]

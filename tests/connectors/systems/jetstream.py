@@ -1,4 +1,6 @@
-"""A plain client of JetStream for tests: it creates streams, publishes each message once across restarts of the broker, and reads streams back."""
+"""A plain client of JetStream for tests: it creates streams, publishes each message once across restarts of the
+broker, and reads streams back.
+"""
 
 import asyncio
 import threading

@@ -1,7 +1,7 @@
 """librdkafka's mock broker in a process of its own, and plain clients of Kafka for tests.
 
-The mock speaks the protocol and keeps messages in memory, so a kill loses them. It takes transactions, but it shows what was not committed, and
-fences no earlier producer.
+The mock speaks the protocol and keeps messages in memory, so a kill loses them. It takes transactions, but it shows
+what was not committed, and fences no earlier producer.
 """
 
 import subprocess
@@ -120,8 +120,9 @@ class PartitionPublisher:
 def committed(messages: Sequence[Any]) -> list[bytes]:
     """The payloads that a real broker would show, of messages of one producer at a time.
 
-    The end of a transaction takes an offset, so it is a gap between two messages. What a killed producer left open is before the repeat by the
-    next one, in the same stretch between two gaps. The mock shows both, a broker the repeat alone; a repeat across a gap stays one here.
+    The end of a transaction takes an offset, so it is a gap between two messages. What a killed producer left open is
+    before the repeat by the next one, in the same stretch between two gaps. The mock shows both, a broker the repeat
+    alone; a repeat across a gap stays one here.
     """
     found, stretch, following = list[bytes](), list[bytes](), 0
     for message in messages:

@@ -1,4 +1,6 @@
-"""Plain MQTT clients for tests: a device that sends again what the broker may have lost, and a display that collects what it is sent."""
+"""Plain MQTT clients for tests: a device that sends again what the broker may have lost, and a display that collects
+what it is sent.
+"""
 
 import queue
 import threading

@@ -66,7 +66,9 @@ def rows(part: Sequence[Given], width: int, terms: TermTable) -> RowBatch:
 
 
 class Host:
-    """Calls a collector as the engine does: at each instant of the feed, and when it is due; `cut` restores it anew before each call."""
+    """Calls a collector as the engine does: at each instant of the feed, and when it is due; `cut` restores it anew
+    before each call.
+    """
 
     def __init__(self, make: Callable[[], Collector], cut: bool) -> None:
         self.make, self.cut = make, cut
@@ -103,7 +105,9 @@ class Host:
 
 
 class Later(Host):
-    """Notes the calls, and has a collector that is deferred decide on several at once: as many as `cuts` say, the rest at last."""
+    """Notes the calls, and has a collector that is deferred decide on several at once: as many as `cuts` say, the
+    rest at last.
+    """
 
     def __init__(self, make: Callable[[], Collector], cuts: Sequence[int] = (), restored: bool = False) -> None:
         super().__init__(make, False)

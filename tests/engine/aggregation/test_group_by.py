@@ -1,4 +1,6 @@
-"""Groups by themselves: tables with answers derived by hand from semantics.md section 7, and the definition as the reference evaluator has it."""
+"""Groups by themselves: tables with answers derived by hand from semantics.md section 7, and the definition as the
+reference evaluator has it.
+"""
 
 from collections.abc import Sequence
 

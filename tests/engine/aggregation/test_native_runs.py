@@ -1,4 +1,6 @@
-"""Runs in tables against the host's: many instants at once, however they are cut and restored, give what instant by instant gives."""
+"""Runs in tables against the host's: many instants at once, however they are cut and restored, give what instant by
+instant gives.
+"""
 
 import json
 from collections import Counter
@@ -129,7 +131,9 @@ def batches(instant: Instant, terms: TermTable) -> tuple[RowBatch, RowBatch]:
 
 
 def host_reports(shape: RunShape, feed: Feed) -> Counter[Report]:
-    """Call the host's collector at each instant and deadline; an entry is the first column of the feed after an instant."""
+    """Call the host's collector at each instant and deadline; an entry is the first column of the feed after an
+    instant.
+    """
     made, terms, found, none = collector(shape, False), TermTable(), Counter[Report](), no_rows(3)
 
     def call(now: int, elements: RowBatch, wakes: RowBatch, horizon: int | None) -> None:

@@ -77,7 +77,9 @@ def test_the_engine_and_the_definition_agree(body: str, once: str, order: str, f
 
 
 def let_through(text: str, emitted: Sequence[Emitted]) -> list[Emitted]:
-    """Return what ONCE PER leaves of the solutions of `all`, in the order of their emission; those of `until` reset keys."""
+    """Return what ONCE PER leaves of the solutions of `all`, in the order of their emission; those of `until` reset
+    keys.
+    """
     query = epsparql.parse(text).query
     assert isinstance(query, epsparql.algebra.Select)
     once, names = query.modifiers.once, query.projection
@@ -115,7 +117,9 @@ def let_through(text: str, emitted: Sequence[Emitted]) -> list[Emitted]:
 def test_of_solutions_in_the_order_of_emission_one_passes(
     body: str, once: str, fed: list[Occurrence], later: list[Fact], at: int, data: st.DataObject
 ) -> None:
-    """Nothing is delayed: each solution comes at the entry at which it would without ONCE PER, whatever the order of arrival and restores."""
+    """Nothing is delayed: each solution comes at the entry at which it would without ONCE PER, whatever the order of
+    arrival and restores.
+    """
     numbered = query_strategies._numbered(f"{body} {once}")
     until = numbered.partition(" UNTIL ")[2]
     texts = {"q": f"SELECT * WHERE {numbered}", "all": f"SELECT * WHERE {numbered.partition(' ONCE PER ')[0]}"}

@@ -1,4 +1,7 @@
-"""These tests check the kernel's tables of what occurrences are taken as. The tables follow wants and schema step by step, and hold nothing twice."""
+"""These tests check the kernel's tables of what occurrences are taken as.
+
+The tables follow wants and schema step by step, and hold nothing twice.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

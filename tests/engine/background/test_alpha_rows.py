@@ -1,4 +1,6 @@
-"""Rows for the tables in which scans stand: ranges that are taken and given back, tables that grow, and the scans of each want in order of subjects."""
+"""Rows for the tables in which scans stand: ranges that are taken and given back, tables that grow, and the scans of
+each want in order of subjects.
+"""
 
 import numpy as np
 import pytest

@@ -802,7 +802,9 @@ def test_rules_and_reports_count_what_the_background_brings_once() -> None:
 
 
 def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """A log of entries, with texts for bodies of events (`g/A@1`) and for changes (`add g/K(b)`); offsets follow from the places."""
+    """A log of entries, with texts for bodies of events (`g/A@1`) and for changes (`add g/K(b)`); offsets follow from
+    the places.
+    """
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = []
     for offset, part in enumerate(parts):
         if not isinstance(part, str):
@@ -822,7 +824,9 @@ def registered(name: str, pattern: str, head: str = "SELECT *", tail: str = "") 
 
 
 def ends_of(name: str, parts: Sequence[Entry | str]) -> list[str]:
-    """When a query's solutions end, with an engine that is saved and restored between all entries as with one that never is."""
+    """When a query's solutions end, with an engine that is saved and restored between all entries as with one that
+    never is.
+    """
     log = of_shorthand(parts)
     engines, emitted = [Engine(), Engine()], [list[str](), list[str]()]
     for each in blocks(log, range(1, len(log))):
@@ -916,7 +920,9 @@ UNFED = [("GRAPH :h { }", []), ("?s :K ?k", []), ("VALUES ?x { 1 }", ["10"]), ("
 @pytest.mark.parametrize("beside", [[], [registered("other", "?s :D ?d", "SELECT * FROM STREAM <default> FROM STREAM <d>")]])
 @pytest.mark.parametrize(("pattern", "ends"), UNFED)
 def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: str, ends: list[str], beside: list[Entry]) -> None:
-    """The rule's stream ends without an occurrence, at the instant that time had reached; the change would hold from the next one."""
+    """The rule's stream ends without an occurrence, at the instant that time had reached; the change would hold from
+    the next one.
+    """
     rule, query = registered("rule", A, "CONSTRUCT { ?s :D ?a } INTO STREAM <d>"), registered("q", pattern, "SELECT * FROM STREAM <d>")
     finishes = [Finish(0, DEFAULT_STREAM), Finish(0, "d")]
     log = of_shorthand([rule, query, *beside, "h/A@11", "add h/K(1)", Drop(0, 0, "rule"), *finishes])

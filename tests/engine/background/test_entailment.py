@@ -1,4 +1,6 @@
-"""Streams under a background's schema: the engine against the reference evaluator, which closes both by the rules one at a time."""
+"""Streams under a background's schema: the engine against the reference evaluator, which closes both by the rules one
+at a time.
+"""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -44,7 +46,9 @@ def test_a_stream_entails_what_the_schema_says(schema: list[Fact], feed: list[Oc
 IN_GRAPH = (
     "?s a ?c", "?s a :A", "?s a :B", "?s :p ?o", "?s ?v ?o", "?s a :B . ?s :q ?o", "?s ?p :A", "?s :p :A", "?x ?p ?x", ":x a ?c", "?s :p+ ?o",
 )  # fmt: skip
-"""What is asked of the graph that all occurrences lie in, and no fact: so a solution rests on what occurrences entail, each at its own end."""
+"""What is asked of the graph that all occurrences lie in, and no fact: so a solution rests on what occurrences
+entail, each at its own end.
+"""
 
 
 STEPS = st.lists(
@@ -99,7 +103,9 @@ def test_an_instant_that_nothing_has_come_of_entails_what_it_did() -> None:
 
 @pytest.mark.parametrize(("known_after", "found"), [(1, [(5, (f"<{EXAMPLE}x>",))]), (6, [])])
 def test_what_a_rule_derives_entails_at_its_own_instant(known_after: int, found: list[tuple[int, tuple[str]]]) -> None:
-    """A timer's instant lies between two that bring something: the change that came before it counts, the one that came after does not."""
+    """A timer's instant lies between two that bring something: the change that came before it counts, the one that
+    came after does not.
+    """
     x, y, p, r, one = iri("x"), iri("y"), iri("p"), iri("r"), Literal("1")
     rule = "CONSTRUCT { ?s a :B } INTO STREAM <urn:d> { { ?s :p ?a } WITHOUT { ?s :q ?b } FOR 'PT4S'^^xsd:duration }"
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [

@@ -1,4 +1,6 @@
-"""Queries of every kind over what streams entail while the background changes: the engine against the reference evaluator."""
+"""Queries of every kind over what streams entail while the background changes: the engine against the reference
+evaluator.
+"""
 
 from hypothesis import assume, given, note
 from hypothesis import strategies as st

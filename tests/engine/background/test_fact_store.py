@@ -1,4 +1,6 @@
-"""The background by predicate: what follows is what the rules give one by one, after any changes, and patterns match what the definition says."""
+"""The background by predicate: what follows is what the rules give one by one, after any changes, and patterns match
+what the definition says.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,7 @@
-"""These tests change a background under OWL. After any changes it entails what the tables of the profile give from scratch."""
+"""These tests change a background under OWL.
+
+After any changes it entails what the tables of the profile give from scratch.
+"""
 
 import numpy as np
 import pytest

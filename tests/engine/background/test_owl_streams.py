@@ -1,4 +1,6 @@
-"""Streams under a background in OWL 2 RL: the engine against the reference evaluator, which applies the profile's rules one at a time."""
+"""Streams under a background in OWL 2 RL: the engine against the reference evaluator, which applies the profile's
+rules one at a time.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -50,7 +52,9 @@ BODIES = st.sampled_from((*IN_GRAPH, "?s :q ?o", "?s ?p :x", ":x ?p ?o", "?s ?p 
 
 
 def told(queries: dict[str, str], schemas: Iterable[Sequence[Fact]], triples: Sequence[Triple]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
-    """A log in which each schema in its turn takes the place of the one before, and all triples are sent under each, at an instant of its own."""
+    """A log in which each schema in its turn takes the place of the one before, and all triples are sent under each,
+    at an instant of its own.
+    """
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Entail(0, "owl-rl"), ())]
     for now, schema in enumerate(schemas, 1):
         log.append((Facts(len(log), "", "", DROP), ()))

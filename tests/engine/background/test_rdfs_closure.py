@@ -54,7 +54,10 @@ RULES = [
 
 @pytest.mark.parametrize(("given", "found"), [pytest.param(given, found, id=name) for name, given, found in RULES])
 def test_rules(given: str, found: str) -> None:
-    """Reflexive facts and what is said of the vocabulary aside. What a reflexive fact brings stays: C class< C in a graph of an instance meets C class< D of another."""
+    """Reflexive facts and what is said of the vocabulary aside.
+
+    What a reflexive fact brings stays: C class< C in a graph of an instance meets C class< D of another.
+    """
     known = quads(given)
     new = [quad for quad in closure(known) if quad not in known and not is_reflexive(quad)]
     assert {quad for quad in new if str(quad[0])[1:-1] not in VOCABULARY.values()} == set(quads(found))

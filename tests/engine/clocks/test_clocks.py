@@ -1,4 +1,6 @@
-"""Rows for what tells time: streams' watermarks, the time of a query, the course of a log, and the marks that a kernel's feed has beside occurrences."""
+"""Rows for what tells time: streams' watermarks, the time of a query, the course of a log, and the marks that a
+kernel's feed has beside occurrences.
+"""
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace

@@ -1,4 +1,6 @@
-"""The absence of triples about a local node is certain with its entry (semantics.md section 5): a blank node of a message, and the node of an ETALIS event."""
+"""The absence of triples about a local node is certain with its entry (semantics.md section 5): a blank node of a
+message, and the node of an ETALIS event.
+"""
 
 from decimal import Decimal
 
@@ -128,7 +130,10 @@ QUERIES = st.sampled_from(
     data=st.data(),
 )
 def test_decisions_are_those_of_the_definition(query: str, policy: str, sent: list[tuple[list[str], int]], data: st.DataObject) -> None:
-    """Each message describes its blank nodes alone; an IRI returns. The order of arrival within the delay does not matter, nor do restores."""
+    """Each message describes its blank nodes alone; an IRI returns.
+
+    The order of arrival within the delay does not matter, nor do restores.
+    """
     occurrences = list[Occurrence]()
     for number, (parts, at) in enumerate(sent):
         for o in body(f"{' '.join(parts)} @{at}").occurrences:

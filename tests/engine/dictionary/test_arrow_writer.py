@@ -77,7 +77,9 @@ def found_by(rows: Sequence[Row], terms: TermTable) -> np.ndarray[tuple[int, int
 
 
 def in_order_of_emission(rows: Sequence[Row], queries: Shown, ranked: bool) -> list[Row]:
-    """Order rows by the definition: each query's own order, in which starts are raised to those before, and then all by start and name."""
+    """Order rows by the definition: each query's own order, in which starts are raised to those before, and then all
+    by start and name.
+    """
 
     def own(row: Row) -> tuple[object, ...]:
         texts = [row.texts[cell].encode() if cell >= 0 else b"" for cell in queries[row.query][0]]
@@ -93,7 +95,10 @@ def in_order_of_emission(rows: Sequence[Row], queries: Shown, ranked: bool) -> l
 
 @given(ROWS, QUERIES, st.booleans(), st.booleans(), st.data())
 def test_rows_are_emitted_in_order(rows: list[Row], queries: Shown, ranked: bool, tied: bool, data: st.DataObject) -> None:
-    """The kernel gives rows by entry and end, or those of a query that decides late after the others. An instant may have few rows or many."""
+    """The kernel gives rows by entry and end, or those of a query that decides late after the others.
+
+    An instant may have few rows or many.
+    """
     if data.draw(st.booleans()):
         rows = [replace(row, entry=0, end=0, start=row.start + k) for k in range(3) for row in rows]
     rows.sort(key=lambda row: (row.entry, row.end))
@@ -123,7 +128,9 @@ PART: st.SearchStrategy[Part] = st.one_of(CELL, st.sampled_from(TERMS[1:]))
 
 @given(ROWS, QUERIES, st.lists(st.tuples(PART, PART, PART), min_size=1, max_size=3), st.booleans(), st.sampled_from([1, 100]))
 def test_rows_are_stated_as_triples_in_order(rows: list[Row], queries: Shown, template: Template, tied: bool, times: int) -> None:
-    """The statements are the triples with all their terms and none ill-placed, each once and sorted as lines; a row without any is left out."""
+    """The statements are the triples with all their terms and none ill-placed, each once and sorted as lines; a row
+    without any is left out.
+    """
 
     def state(row: Row) -> list[str]:
         triples = [
@@ -188,7 +195,9 @@ def test_starts_are_raised_as_one_part_has_them(first: list[Row], then: list[Row
 
 
 def test_one_query_keeps_its_order_beside_another() -> None:
-    """ORDER BY puts a solution that starts later first; what the other query finds at the instant stands among them by its start."""
+    """ORDER BY puts a solution that starts later first; what the other query finds at the instant stands among them
+    by its start.
+    """
     queries = {
         "falling": select("{ ?s :a ?x } AND { ?t :b ?y } ", "SELECT ?x") + " ORDER BY DESC(?x)",
         "plain": select("{ ?s :a ?x } AND { ?t :b ?y }", "SELECT ?x"),

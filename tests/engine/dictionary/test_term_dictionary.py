@@ -101,7 +101,10 @@ def doubles() -> st.SearchStrategy[str]:
 
 
 def worth(texts: Sequence[str], *, later: bool) -> list[tuple[str, str]]:
-    """Return the numbers of a table for the texts, asked before or after they come in. They are returned as written, since -0.0 and 0.0 are equal."""
+    """Return the numbers of a table for the texts, asked before or after they come in.
+
+    They are returned as written, since -0.0 and 0.0 are equal.
+    """
     table = TermTable()
     if not later:
         assert table.numbers[0].tolist()[0] == 0.0

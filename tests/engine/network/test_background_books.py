@@ -1,4 +1,6 @@
-"""The background changes under queries: their programs follow, and what they keep is what it would be if the background had always been so."""
+"""The background changes under queries: their programs follow, and what they keep is what it would be if the
+background had always been so.
+"""
 
 from collections.abc import Sequence
 
@@ -41,7 +43,10 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 def test_the_books_agree_after_each_change() -> None:
-    """Changes hold from the next instant on. `make soak` has all rows, other runs each third one; their solutions are those of test_background_update.py."""
+    """Changes hold from the next instant on.
+
+    `make soak` has all rows, other runs each third one; their solutions are those of test_background_update.py.
+    """
     for k, (pattern, feed, changes) in enumerate(rows()[:: 1 if is_full() else 3]):
         query = f"{query_strategies.PROLOGUE} SELECT * WHERE {{ {pattern} }}"
         log = log_of(query, in_order({DEFAULT_STREAM: parse_feed(feed)}), [change(text) for text in changes.split("|")])

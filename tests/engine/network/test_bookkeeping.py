@@ -1,4 +1,6 @@
-"""Queries come and go, the background changes, and networks are restored: after each step the books agree, and each query is as one alone."""
+"""Queries come and go, the background changes, and networks are restored: after each step the books agree, and each
+query is as one alone.
+"""
 
 from dataclasses import replace
 from random import Random
@@ -42,7 +44,10 @@ Solutions = list[tuple[str, str]]
 
 
 class Steps:
-    """Tells one engine what to do. If it `checks`, queries share, terms are collected at each step, and the books are looked at."""
+    """Tells one engine what to do.
+
+    If it `checks`, queries share, terms are collected at each step, and the books are looked at.
+    """
 
     def __init__(self, *, checks: bool) -> None:
         self.engine, self.checks = Engine(), checks
@@ -76,7 +81,9 @@ def events(random: Random, at: int) -> tuple[Events, str]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_books_agree_and_each_query_is_as_one_alone(seed: int) -> None:
-    """Some queries have an engine of their own as well, which has no shares, is never restored, and begins with all that came before."""
+    """Some queries have an engine of their own as well, which has no shares, is never restored, and begins with all
+    that came before.
+    """
     random, now, whole = Random(seed), 1, Steps(checks=True)
     alone, there, past = dict[str, Steps](), dict[str, int](), list[tuple[Entry, str]]()
     for step in range(45):

@@ -1,4 +1,6 @@
-"""Rows that differ in one place alone stand on different chains of the kernel's hash tables: else each row would be compared with all others."""
+"""Rows that differ in one place alone stand on different chains of the kernel's hash tables: else each row would be
+compared with all others.
+"""
 
 import numpy as np
 import pytest

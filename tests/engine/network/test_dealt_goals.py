@@ -1,4 +1,6 @@
-"""Limits at their exact value: what the kernel is told of quotas, and how much of everything a query may have before it is stopped."""
+"""Limits at their exact value: what the kernel is told of quotas, and how much of everything a query may have before
+it is stopped.
+"""
 
 from collections.abc import Sequence
 

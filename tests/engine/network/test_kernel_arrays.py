@@ -1,4 +1,6 @@
-"""The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow with what they hold."""
+"""The arrays of one kernel: rows are taken and given back, goals are read and replaced, and tables of chains grow
+with what they hold.
+"""
 
 import resource
 import tracemalloc

@@ -1,4 +1,6 @@
-"""A WITHOUT discards the goals that its blockers have passed (docs/decisions/0133-passed-goals.md): what it keeps, and that its answers stay."""
+"""A WITHOUT discards the goals that its blockers have passed (docs/decisions/0133-passed-goals.md): what it keeps,
+and that its answers stay.
+"""
 
 import random
 
@@ -85,7 +87,9 @@ def draw_facts(chance: random.Random) -> list[Fact]:
 
 @pytest.mark.parametrize("seed", range(examples(1000) // 20))
 def test_answers_stay(seed: int) -> None:
-    """They stay on instants and on events that last, with goals over a background, in a network that is restored, and in three partitions."""
+    """They stay on instants and on events that last, with goals over a background, in a network that is restored, and
+    in three partitions.
+    """
     chance = random.Random(seed)
     for pattern in chance.sample(PATTERNS, 4):
         instants = chance.random() < 0.75

@@ -1,4 +1,6 @@
-"""Queries that came at different moments share as soon as what they keep is the same, and part when the background tells them apart."""
+"""Queries that came at different moments share as soon as what they keep is the same, and part when the background
+tells them apart.
+"""
 
 import pytest
 

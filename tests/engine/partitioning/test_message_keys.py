@@ -1,4 +1,6 @@
-"""Queries over messages of several triples, dealt out by the key of a message: the same solutions, in the same order, as one engine finds."""
+"""Queries over messages of several triples, dealt out by the key of a message: the same solutions, in the same order,
+as one engine finds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,6 @@
-"""Queries that move to another partition while events come: they find what one engine finds, and read no further back than they look."""
+"""Queries that move to another partition while events come: they find what one engine finds, and read no further back
+than they look.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random

@@ -1,4 +1,6 @@
-"""Rows for the placing of queries: which sets there are, how each is dealt out, and what moves when a query, a background or a stream changes."""
+"""Rows for the placing of queries: which sets there are, how each is dealt out, and what moves when a query, a
+background or a stream changes.
+"""
 
 import zlib
 from collections.abc import Sequence

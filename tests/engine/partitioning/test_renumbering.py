@@ -1,4 +1,6 @@
-"""Another number of partitions while events come: what is found is what one engine finds, and no more is read again than queries look back."""
+"""Another number of partitions while events come: what is found is what one engine finds, and no more is read again
+than queries look back.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -31,7 +33,10 @@ def _every_entry_is_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Partitions:
-    """Holds the engines of some partitions, one after the other in different numbers. `begins` has the positions from which they read a log again."""
+    """Holds the engines of some partitions, one after the other in different numbers.
+
+    `begins` has the positions from which they read a log again.
+    """
 
     def __init__(self, log: Sequence[Block], number: int) -> None:
         self.begins, self._log, self._merger = list[int](), log, Merger()
@@ -72,7 +77,9 @@ class Partitions:
 def renumbered(
     log: Sequence[Block], first: int, changes: Mapping[int, int], restores: Iterable[int] = ()
 ) -> tuple[list[Emitted], list[StateChange], list[int]]:
-    """Return solutions and changes of state where the number of partitions changes before some blocks, and the positions from which the log was read again."""
+    """Return solutions and changes of state where the number of partitions changes before some blocks, and the
+    positions from which the log was read again.
+    """
     partitions, found, told = Partitions(log, first), list[Emitted](), list[StateChange]()
     for k, block in enumerate(log):
         if k in changes and changes[k] != len(partitions.engines):
@@ -178,7 +185,10 @@ def test_a_rule_that_was_dropped_is_not_forgotten() -> None:
 
 
 def cut_at(extra: Sequence[tuple[int, Register]], numbers: Sequence[int], begin: int) -> Partitions:
-    """Partitions that have read up to an entry in the last of some numbers, of a log that begins later. The change to the last one came there."""
+    """Partitions that have read up to an entry in the last of some numbers, of a log that begins later.
+
+    The change to the last one came there.
+    """
     log = blocks(readings(extra), range(0, COUNT, 5))
     partitions = Partitions(log, numbers[0])
     for block in log[: AT // 5]:

@@ -1,4 +1,6 @@
-"""Queries without a key in slices of time: several partitions find what one engine finds, with the same entries and in the same order."""
+"""Queries without a key in slices of time: several partitions find what one engine finds, with the same entries and
+in the same order.
+"""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +47,9 @@ def sliced(length_s: int) -> Iterator[None]:
 
 @st.composite
 def programs(draw: st.DrawFn) -> dict[str, str]:
-    """Some queries, in a part of the cases with a rule that writes the second stream: who reads that is not dealt out by time."""
+    """Some queries, in a part of the cases with a rule that writes the second stream: who reads that is not dealt out
+    by time.
+    """
     queries = {f"q{k}": text for k, text in enumerate(draw(st.lists(texts(), min_size=2, max_size=5)))}
     if draw(st.integers(0, 3)):
         return queries
@@ -122,7 +126,9 @@ COUNT, LENGTH_S = 180, 20
 
 
 def readings() -> Log:
-    """Events at each second and at each half of one, each in a body of its own, up to five seconds late, and all queries."""
+    """Events at each second and at each half of one, each in a body of its own, up to five seconds late, and all
+    queries.
+    """
     random, events = Random(7), list[Occurrence]()
     for k in range(COUNT):
         at = k * SECOND // 2
@@ -211,7 +217,10 @@ def test_a_change_lets_a_query_look_back_further_than_its_move_did(kind: str) ->
 @pytest.mark.parametrize("path", ["?s :A* :b", ":b :A? ?o", "?s :A+ :b"])
 @pytest.mark.parametrize("kind", ["RSTREAM", "ISTREAM", "DSTREAM"])
 def test_reports_of_windows_are_compared_over_any_gap(kind: str, path: str) -> None:
-    """A path of no length finds :b in empty windows too. So :b is new in the first report alone, however long no event comes."""
+    """A path of no length finds :b in empty windows too.
+
+    So :b is new in the first report alone, however long no event comes.
+    """
     head = f"{PREFIXES}REGISTER {kind} <urn:o> AS SELECT * FROM NAMED WINDOW :w ON <default> [RANGE PT1S STEP PT1S]"
     events = [Occurrence((term(subject), term("A"), term("b")), at * SECOND, at * SECOND) for subject, at in (("a", 0), ("c", 8), ("b", 22))]
     log = by_time(
@@ -251,7 +260,9 @@ def test_slices_are_eight_times_as_long_as_the_reach() -> None:
 
 
 def test_queries_of_earlier_versions_stay_in_one_partition() -> None:
-    """Their entries say nothing of slices, so each engine places them alike, whether it reads the log or has a snapshot of then."""
+    """Their entries say nothing of slices, so each engine places them alike, whether it reads the log or has a
+    snapshot of then.
+    """
     for by_time in (False, True):
         entry, sets = Register(0, "q", QUERIES["value"], by_time=by_time), Sets(2)
         with sliced(LENGTH_S):

@@ -1,7 +1,9 @@
-"""A plan as text: all that the planner decides on, with names for columns, terms and operators. What is as by default is left out.
+"""A plan as text: all that the planner decides on, with names for columns, terms and operators. What is as by default
+is left out.
 
-Lines that start with `# ` before a query say what it is planned over: `# background :s :p :o .`, `# many :p 1001` triples of a predicate,
-`# rates :p=7 :q=1`, `# policy recent`, `# message :p :part`, `# without filters`, `# default unnamed`; and `# copy me` shows the first shared part by itself, too.
+Lines that start with `# ` before a query say what it is planned over: `# background :s :p :o .`, `# many :p 1001`
+triples of a predicate, `# rates :p=7 :q=1`, `# policy recent`, `# message :p :part`, `# without filters`, `# default
+unnamed`; and `# copy me` shows the first shared part by itself, too.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""explain: every node of the algebra in words, what a plan pushes down and keeps, the partition key, and well-formed charts."""
+"""explain: every node of the algebra in words, what a plan pushes down and keeps, the partition key, and well-formed
+charts.
+"""
 
 import json
 import re
@@ -117,7 +119,10 @@ def test_a_plan_in_every_format(query: str, expected: list[str]) -> None:
 
 
 def is_chart(chart: str, boxes: int) -> None:
-    """Check a chart against as much of mermaid's grammar as the charts use. Each line is one of these forms, and arrows lead from box to box."""
+    """Check a chart against as much of mermaid's grammar as the charts use.
+
+    Each line is one of these forms, and arrows lead from box to box.
+    """
     lines = [LINE.fullmatch(line) for line in chart.splitlines()]
     assert all(lines), chart
     known = [line["box"] for line in lines if line is not None and line["box"]]

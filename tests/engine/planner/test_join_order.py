@@ -1,4 +1,6 @@
-"""Whatever order joins are made in, the solutions are the same; and the order that rates ask for is the one that is taken."""
+"""Whatever order joins are made in, the solutions are the same; and the order that rates ask for is the one that is
+taken.
+"""
 
 import dataclasses
 import math
@@ -156,7 +158,9 @@ def test_the_shape_makes_no_difference(chain: tuple[str, Tree], events: list[tup
 def test_a_background_that_makes_an_operand_timeless_changes_the_shape_and_nothing_else(
     chain: tuple[str, Tree], events: list[tuple[str, int, int, int]], changes: list[tuple[int, str, bool]], before: bool
 ) -> None:
-    """The joins of what came before follow from the goals that there are; after the first such change there may be others."""
+    """The joins of what came before follow from the goals that there are; after the first such change there may be
+    others.
+    """
     text, tree = chain
     plain, shaped = JoinOrderRun(), JoinOrderRun()
     plain.register(text, Linear.WRITTEN)
@@ -289,7 +293,10 @@ def test_a_long_chain_is_joined_from_an_end_and_a_very_long_one_as_written() -> 
 
 
 def test_what_is_registered_goes_by_the_occurrences_of_a_window() -> None:
-    """The same number of occurrences spans one window, or a thousand. A snapshot remembers since when they have been counted."""
+    """The same number of occurrences spans one window, or a thousand.
+
+    A snapshot remembers since when they have been counted.
+    """
     for windows, shape in ((1, ((0, 1), (2, 3))), (1_000, Linear.WRITTEN)):
         run = JoinOrderRun()
         (one,) = parse_feed("A(w,1)@0")

@@ -1,4 +1,6 @@
-"""Queries of certain subjects stand in order of these in the tables, so that an event finds its own; all find what they ask for."""
+"""Queries of certain subjects stand in order of these in the tables, so that an event finds its own; all find what
+they ask for.
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

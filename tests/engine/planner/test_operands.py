@@ -1,4 +1,6 @@
-"""The operands of a chain, their words, and the query of the first of them (docs/decisions/0080-partial-matches-in-words.md)."""
+"""The operands of a chain, their words, and the query of the first of them
+(docs/decisions/0080-partial-matches-in-words.md).
+"""
 
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings

@@ -1,4 +1,6 @@
-"""EQUALSOPTIONAL that asks for pairs with nothing between them: it makes no other pairs, whatever comes and whatever the background becomes."""
+"""EQUALSOPTIONAL that asks for pairs with nothing between them: it makes no other pairs, whatever comes and whatever
+the background becomes.
+"""
 
 from collections.abc import Sequence
 

@@ -1,7 +1,8 @@
-"""Plans, reaches and partition keys, word for word: tests/golden/plans.txt, which `python -m tests.engine.planner.plan_text` writes anew.
+"""Plans, reaches and partition keys, word for word: tests/golden/plans.txt, which `python -m
+tests.engine.planner.plan_text` writes anew.
 
-A plan that changes refuses the snapshots that hold its state, so that each server reads its log again. A key that changes lets state lie elsewhere.
-That a plan finds what its query means is the affair of the tests of the semantics.
+A plan that changes refuses the snapshots that hold its state, so that each server reads its log again. A key that
+changes lets state lie elsewhere. That a plan finds what its query means is the affair of the tests of the semantics.
 """
 
 import pytest

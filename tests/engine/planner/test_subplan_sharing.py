@@ -1,4 +1,7 @@
-"""These tests check that the common parts of queries are carried out once. Nobody can tell: not by solutions, failures or the reported state."""
+"""These tests check that the common parts of queries are carried out once.
+
+Nobody can tell: not by solutions, failures or the reported state.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -169,7 +172,9 @@ class Played:
                 pass
 
     def ended(self) -> list[tuple[str, str, int]]:
-        """Queries that failed, with the entries: of one entry, which comes first may differ, and by how much it is beyond its quota."""
+        """Queries that failed, with the entries: of one entry, which comes first may differ, and by how much it is
+        beyond its quota.
+        """
         return sorted((change.name, change.state, change.entry) for change in self.changes)
 
     def usages(self) -> list[object]:

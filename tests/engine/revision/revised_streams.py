@@ -1,4 +1,6 @@
-"""Revision by brute force (semantics.md section 14): what is present, and the solutions that it gives, computed anew each time it is asked for."""
+"""Revision by brute force (semantics.md section 14): what is present, and the solutions that it gives, computed anew
+each time it is asked for.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -41,7 +43,9 @@ class BackgroundChange:
 
 @dataclass(slots=True)
 class RevisedStreams:
-    """Holds the occurrences of revisable streams that are present, with one horizon for all, and the changes of the background."""
+    """Holds the occurrences of revisable streams that are present, with one horizon for all, and the changes of the
+    background.
+    """
 
     horizon: Micros
     present: dict[str, list[Occurrence]] = field(default_factory=dict)
@@ -77,12 +81,16 @@ class RevisedStreams:
 
     # ------------------------------------------------------------ what stands
     def standing(self, queries: Mapping[str, Query], name: str, before: Micros | None = None) -> Counter[Any]:
-        """Return the solutions of a query that end before an instant; None for all that the streams give if they are finished."""
+        """Return the solutions of a query that end before an instant; None for all that the streams give if they are
+        finished.
+        """
         assert not self.changes
         return _before(before, Counter(solutions(queries, self.present, reached=self.latest)[name]))
 
     def standing_over_changes(self, query: algebra.Select, stream: str, before: Micros | None = None) -> Counter[Any]:
-        """Return what `standing` does, of a query without rules, windows by time and timers, over a background that changes."""
+        """Return what `standing` does, of a query without rules, windows by time and timers, over a background that
+        changes.
+        """
         versions = [(-1, frozenset[Fact]())]
         for change in self.changes:
             begun = change.find_begun([stream])
@@ -90,7 +98,9 @@ class RevisedStreams:
         return _before(before, background_changes.solutions(query, self.present.get(stream, []), versions))
 
     def replay(self, queries: Mapping[str, str], name: str, streams: Collection[str], before: Micros | None = None) -> Counter[Any]:
-        """Return what `standing` does, by an engine that reads what is present in order, with each change where it takes effect."""
+        """Return what `standing` does, by an engine that reads what is present in order, with each change where it
+        takes effect.
+        """
         log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, each, text), ()) for k, (each, text) in enumerate(queries.items())]
         changes = [(change.find_begun(streams), change) for change in self.changes]
 

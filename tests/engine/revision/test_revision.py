@@ -1,4 +1,6 @@
-"""Revised queries against the reference evaluator: after all revisions the set that stands is the one that a replay of what remained gives."""
+"""Revised queries against the reference evaluator: after all revisions the set that stands is the one that a replay
+of what remained gives.
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -150,7 +152,9 @@ class Reader:
 
 
 Steps = Sequence[tuple[str, Sequence[tuple[Occurrence, bool]], tuple[str, str] | None, bool]]
-"""What comes: a body of a stream, then perhaps a change of the background (its kind and facts), then perhaps a revision."""
+"""What comes: a body of a stream, then perhaps a change of the background (its kind and facts), then perhaps a
+revision.
+"""
 
 
 def check(kind: str, steps: Steps, cuts: set[int], restores: set[int]) -> None:
@@ -210,7 +214,9 @@ def check(kind: str, steps: Steps, cuts: set[int], restores: set[int]) -> None:
 
 
 def find_standing(streams: RevisedStreams, kind: str, texts: Mapping[str, str], gate: Sequence[str], before: int | None) -> list[Counter[Any]]:
-    """Return the solutions of `q` that stand before an instant, in each way in which they can be found; None for all after the end."""
+    """Return the solutions of `q` that stand before an instant, in each way in which they can be found; None for all
+    after the end.
+    """
     parsed = {name: epsparql.parse(text).query for name, text in texts.items()}
     if not streams.changes:
         return [streams.standing(parsed, "q", before)]
@@ -222,7 +228,9 @@ def find_standing(streams: RevisedStreams, kind: str, texts: Mapping[str, str], 
 
 
 def place(steps: Sequence[tuple[str, Sequence[tuple[str, str, int, bool]], tuple[str, str] | None, bool]]) -> Steps:
-    """Return bodies of occurrences that end so many seconds before their body's time, which goes on by two seconds from one body to the next."""
+    """Return bodies of occurrences that end so many seconds before their body's time, which goes on by two seconds
+    from one body to the next.
+    """
     return [
         (stream, [(occurrence(f"{name}({value})@{max(2 * k + 1 - back, 1)}"), taken) for name, value, back, taken in sent], change, revise)
         for k, (stream, sent, change, revise) in enumerate(steps)

@@ -60,7 +60,9 @@ def test_what_arrives_while_a_row_goes_on_meets_it_once() -> None:
 
 @pytest.mark.parametrize("n", [3, 16, 17, 18, 40])
 def test_two_derivations_are_one_solution_however_many_there_are(n: int) -> None:
-    """Few solutions of an instant are compared with each other, more have a table; both ways of B give the same interval."""
+    """Few solutions of an instant are compared with each other, more have a table; both ways of B give the same
+    interval.
+    """
     starts = " ".join(f"A({k})@{k + 1}" for k in range(n))
     query = "SELECT * { { { ?s :A ?x } SEQ { ?s :B ?y } } SEQ { ?s :C ?z } }"
     assert agree({"q": query, "r": query}, f"{starts} B(1)@50 B(1)@51 C@60 C(2)@60") == {"q": 2 * n, "r": 2 * n}

@@ -1,4 +1,6 @@
-"""Queries that read the past, and queries that are paused: they find what they would have found with the others, whatever is cut and restored."""
+"""Queries that read the past, and queries that are paused: they find what they would have found with the others,
+whatever is cut and restored.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,7 +74,9 @@ class CatchUpLog:
                 end += 1
 
     def run(self, random: Random | None = None) -> list[Outcome]:
-        """Return the outcomes of the log, fed to an engine in blocks of random length; at random the engine is saved and restored."""
+        """Return the outcomes of the log, fed to an engine in blocks of random length; at random the engine is saved
+        and restored.
+        """
         engine, outcomes, at = Engine(past=self.read), list[Outcome](), 0
         while at < len(self.parts):
             n = len(self.parts) if random is None else random.randrange(1, 12)
@@ -111,7 +115,9 @@ def found(outcomes: Sequence[Outcome], name: str = "q") -> list[Found]:
 
 
 def without_history(log: CatchUpLog) -> CatchUpLog:
-    """The same log with the query `q` registered where it begins to read, and nothing that has anything to do with the past."""
+    """The same log with the query `q` registered where it begins to read, and nothing that has anything to do with
+    the past.
+    """
     moved = [entry for entry, _ in log.parts if isinstance(entry, Register) and entry.reads_from is not None]
     plain = CatchUpLog()
     for entry, occurrences in log.parts:
@@ -208,7 +214,9 @@ def test_a_query_over_a_derived_stream_derives_it_anew(over: str) -> None:
 
 
 def test_what_a_query_finds_does_not_depend_on_when_it_catches_up() -> None:
-    """The rule begins to read in the middle: before the query's registration it is as if it had been there, from then on it is what it is."""
+    """The rule begins to read in the middle: before the query's registration it is as if it had been there, from then
+    on it is what it is.
+    """
     results = []
     for piece in (3, 50):
         random, log = Random(6), CatchUpLog()

@@ -1,4 +1,6 @@
-"""The instants for which queries wait: passing them one by one finds all that passing every instant finds, and then nothing waits."""
+"""The instants for which queries wait: passing them one by one finds all that passing every instant finds, and then
+nothing waits.
+"""
 
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings

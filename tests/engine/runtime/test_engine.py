@@ -110,7 +110,9 @@ def test_an_instant_that_comes_in_parts_gives_each_solution_once(log: Log, n: in
 
 
 def test_a_rule_that_fails_half_way_gives_its_rows_back_once(log: Log) -> None:
-    """Rows of the rule's frames that no store holds are given back directly; its goals' rows are given back by their stores."""
+    """Rows of the rule's frames that no store holds are given back directly; its goals' rows are given back by their
+    stores.
+    """
     log.register("endless", "CONSTRUCT { ?s :A ?z } { { ?s :A ?x } AND { ?s :B ?y } BIND(?x + 1000 AS ?z) }")
     log.register("count", "SELECT ?s WHERE { { ?s :C ?x } SEQ { ?s :B ?y } }")
     log.send("C(1)@1 " + " ".join(f"A({k})@2" for k in range(400)))

@@ -1,4 +1,6 @@
-"""Queries that were paused, promoted or read the past share a network with the others again, and find what they would have found."""
+"""Queries that were paused, promoted or read the past share a network with the others again, and find what they would
+have found.
+"""
 
 from dataclasses import dataclass, field
 from random import Random
@@ -124,7 +126,10 @@ class Lives:
 
 
 def run(log: CatchUpLog, random: Random | None = None) -> tuple[Engine, dict[str, list[Row]]]:
-    """Return the engine at the end, and the solutions of each query in order. At random, the engine is saved and restored between blocks."""
+    """Return the engine at the end, and the solutions of each query in order.
+
+    At random, the engine is saved and restored between blocks.
+    """
     engine, found, at = Engine(past=log.read), dict[str, list[Row]](), 0
     while at < len(log.parts):
         n = len(log.parts) if random is None else random.randrange(1, 6)
@@ -182,7 +187,10 @@ def test_what_is_promoted_again_and_again_leaves_nothing_behind() -> None:
 
 @pytest.mark.parametrize("bound", ["MOST_ROWS", "MOST_COMPARED"])
 def test_networks_that_keep_much_stay_as_they_are(bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moving much would take long, and the other queries would wait. So would comparing what waits for time. A later entry tries again."""
+    """Moving much would take long, and the other queries would wait.
+
+    So would comparing what waits for time. A later entry tries again.
+    """
     log, random = CatchUpLog(), Random(2)
     paused = log.add(Register(0, "q", NEVER))
     log.feed(random, 10, 40, delay=9)

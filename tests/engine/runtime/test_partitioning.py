@@ -54,7 +54,9 @@ def whole(log: Sequence[Block]) -> tuple[list[Emitted], list[StateChange]]:
 
 
 def shared_out(log: Sequence[Block], partitions: int, restores: frozenset[int] = frozenset()) -> tuple[list[Emitted], list[StateChange], list[int]]:
-    """Return the merged solutions and state changes of the partitions, and the positions from which they read the log again."""
+    """Return the merged solutions and state changes of the partitions, and the positions from which they read the log
+    again.
+    """
     engines, merger = [Partition(PartitionShare(number, partitions), partial(past_of, log)) for number in range(partitions)], Merger()
     found, changes = list[Emitted](), list[StateChange]()
     for number, block in enumerate(log):
@@ -159,7 +161,9 @@ def logged(queries: Mapping[str, str], extra: Sequence[tuple[int, Entry]] = ()) 
 
 
 def test_sets_that_are_joined_move_to_one_partition() -> None:
-    """A query that has no key comes to read what a rule with a key writes: the rule's state is made anew where that query lives."""
+    """A query that has no key comes to read what a rule with a key writes: the rule's state is made anew where that
+    query lives.
+    """
     log = logged({"rule": RISING, "by subject": READ_BY_SUBJECT}, [(7, Register(0, "by all", READ_BY_ALL))])
     found, changes, begins = shared_out(log, 2)
     assert len(begins) == 1
@@ -271,7 +275,9 @@ def test_a_promotion_to_other_columns_may_stand_among_the_events_of_a_block(befo
 
 
 def test_a_query_that_fails_in_one_partition_fails_in_all() -> None:
-    """It has as many goals as it may in the partition that has most; what the others find afterwards is nobody's any more."""
+    """It has as many goals as it may in the partition that has most; what the others find afterwards is nobody's any
+    more.
+    """
     text = PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k % 7},{k})@{k}" for k in range(1, 60)))}
     log = entries({"q": text}, fed, in_order(fed), [])

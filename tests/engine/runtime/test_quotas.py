@@ -192,7 +192,9 @@ def sent(log: list[tuple[Entry, tuple[Occurrence, ...]]], stream: str, feed: str
 
 @pytest.mark.parametrize("cuts", [(), (1, 2), (1,)], ids=["whole", "each alone", "a few"])
 def test_streams_come_in_the_order_of_their_entries_up_to_the_failure(cuts: Sequence[int]) -> None:
-    """A query that is stopped in the middle of an instant has told what it found by then, so the order of what comes at that instant is the log's."""
+    """A query that is stopped in the middle of an instant has told what it found by then, so the order of what comes
+    at that instant is the log's.
+    """
     log = entries([Register(0, "small", BOTH, max_goals=3)], [])
     sent(log, "other", "A(1)@1 B(t,1)@1 B(2)@1")
     sent(log, "default", "B(3)@1 A(t,2)@1")
@@ -202,7 +204,9 @@ def test_streams_come_in_the_order_of_their_entries_up_to_the_failure(cuts: Sequ
 
 
 def test_an_occurrence_in_several_graphs_is_one_goal_to_who_asks_for_none() -> None:
-    """Whatever else the block holds for which graphs are told apart: a registration, or events of a stream that takes retractions."""
+    """Whatever else the block holds for which graphs are told apart: a registration, or events of a stream that takes
+    retractions.
+    """
     log = entries([Register(0, "small", PAIRS, max_goals=2), Register(0, "other", "SELECT * FROM STREAM <other> WHERE { ?s :A ?x }")], [])
     log.append((SetStream(len(log), "other", revisable=SECOND), ()))
     for feed in ("A(1)@1 g/A(1)@1", "g/A(2)@2", "h/A(2)@2 A(2)@2"):

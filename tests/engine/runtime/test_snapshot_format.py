@@ -1,4 +1,6 @@
-"""Snapshots: taken by this version and others that plan alike, refused otherwise; and large ones in pieces that stay the same."""
+"""Snapshots: taken by this version and others that plan alike, refused otherwise; and large ones in pieces that stay
+the same.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

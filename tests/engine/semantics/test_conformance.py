@@ -1,4 +1,7 @@
-"""The conformance cases through `epsparql replay`, those of runs through the engine. test_oracle.py has the reference evaluator solve them."""
+"""The conformance cases through `epsparql replay`, those of runs through the engine.
+
+test_oracle.py has the reference evaluator solve them.
+"""
 
 import json
 from collections import Counter

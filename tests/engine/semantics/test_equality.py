@@ -53,7 +53,9 @@ def test_a_constant(op: a.Comparison, constant: str) -> None:
 
 
 def test_what_the_kernel_decides_itself() -> None:
-    """No question is asked about two terms that are no literals with values, nor about an IRI or a blank node and any other."""
+    """No question is asked about two terms that are no literals with values, nor about an IRI or a blank node and any
+    other.
+    """
     engine = Engine()
     decided = [(x, y) for x, y in PAIRS if {x[0], y[0]} != {'"'} or x[-1] == y[-1] == '"']
     feed(engine, "SELECT ?n { ?n <http://e/p> ?x ; <http://e/q> ?y FILTER(?x != ?y) }", decided)

@@ -78,7 +78,9 @@ def agree_however_it_arrives(query: str, fed: Streams, background: list[Fact], a
 
 
 def in_emission_order(query: str, found: list[Emitted]) -> bool:
-    """Return whether solutions stand by entry and end, so ends never fall; then by start where the query gives no order."""
+    """Return whether solutions stand by entry and end, so ends never fall; then by start where the query gives no
+    order.
+    """
     parsed = epsparql.parse(query).query
     own = isinstance(parsed, algebra.Select) and parsed.modifiers.order
     keys = [(entry, end, 0 if own else start) for _, entry, start, end, _ in found]

@@ -1,4 +1,5 @@
-"""The language beyond the operators, a table a construct: answers derived by hand from semantics.md, of the engine and of the reference evaluator.
+"""The language beyond the operators, a table a construct: answers derived by hand from semantics.md, of the engine
+and of the reference evaluator.
 
 Rows are written as in tests/support/feeds.py: `a=1,s=x@1-2` is a solution on [1 s, 2 s].
 """

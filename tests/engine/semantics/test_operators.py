@@ -1,4 +1,6 @@
-"""Cases of one kind each that the engine and the reference evaluator answer alike, with the number of solutions worked out by hand."""
+"""Cases of one kind each that the engine and the reference evaluator answer alike, with the number of solutions
+worked out by hand.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The consumption policies (semantics.md section 9): answers derived by hand, and the engine against the reference evaluator."""
+"""The consumption policies (semantics.md section 9): answers derived by hand, and the engine against the reference
+evaluator.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -290,7 +292,10 @@ def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str
 @settings(max_examples=examples(30), suppress_health_check=SLOW)
 @given(first=queries(), second=queries(), chosen=st.tuples(policies(), policies()), fed=query_strategies.feeds(14), data=st.data())
 def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings], fed: list[Occurrence], data: st.DataObject) -> None:
-    """Rows that the host orders for one query are ordered for the other at the same instant. One query is dropped without a trace in the other."""
+    """Rows that the host orders for one query are ordered for the other at the same instant.
+
+    One query is dropped without a trace in the other.
+    """
     texts, how = {"q": first, "r": second}, dict(zip("qr", chosen, strict=True))
     assume(all(accepted(texts[name], how[name]) for name in texts))
     note(f"{how}\n{first}\n{second}\n{show(fed)}")

@@ -1,4 +1,6 @@
-"""Promotions: up to one entry of the log the old text's solutions, beyond it the new one's, whatever is cut and restored."""
+"""Promotions: up to one entry of the log the old text's solutions, beyond it the new one's, whatever is cut and
+restored.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -101,7 +103,9 @@ def test_a_text_takes_over_at_one_entry_with_what_it_would_know_there(old: str, 
 
 
 def begin_late(log: CatchUpLog, text: str) -> tuple[int, tuple[tuple[str, int, int, bool], ...]]:
-    """Return where a text may begin to read that is promoted now, as far back as it reaches and an event earlier, and the streams' times there."""
+    """Return where a text may begin to read that is promoted now, as far back as it reaches and an event earlier, and
+    the streams' times there.
+    """
     engine = Engine()
     engine.feed(block(log.parts))
     micros, time = engine.find_reaches([Register(0, "q", text)])[0].micros, engine.streams["default"].watermark
@@ -115,7 +119,9 @@ def begin_late(log: CatchUpLog, text: str) -> tuple[int, tuple[tuple[str, int, i
 @pytest.mark.parametrize("seed", range(3 if is_full() else 1))
 @pytest.mark.parametrize(("old", "new"), [(P, SEQ), (SEQ, P), (P, COUNT), (COUNT, STEPS), (P, TIMER), (P, NEAR), (SEQ, BLOCKED)])
 def test_it_begins_as_late_as_it_looks_back(old: str, new: str, seed: int) -> None:
-    """A change of the background afterwards may let more decide than the text looked back to: then it reads the log from where the query began."""
+    """A change of the background afterwards may let more decide than the text looked back to: then it reads the log
+    from where the query began.
+    """
     needs_past = new in (NEAR, BLOCKED)
     random, log = Random(seed), CatchUpLog()
     place = log.add(KIND)

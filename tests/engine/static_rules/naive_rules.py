@@ -1,4 +1,7 @@
-"""A naive fixpoint of static rules over tuples of strings, stratum by stratum. It shares no code with the engine, and knows RDFS as far as tests need it."""
+"""A naive fixpoint of static rules over tuples of strings, stratum by stratum.
+
+It shares no code with the engine, and knows RDFS as far as tests need it.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +40,9 @@ class Match:
 
 @dataclass(frozen=True)
 class Fold:
-    """Folds the solutions that agree on `key` (None: all of them) to `?n`: COUNT(*) without an argument, else COUNT, SUM, MIN or MAX of it."""
+    """Folds the solutions that agree on `key` (None: all of them) to `?n`: COUNT(*) without an argument, else COUNT,
+    SUM, MIN or MAX of it.
+    """
 
     function: str
     key: str | None
@@ -72,8 +77,8 @@ class Fold:
 class Rule:
     """Writes triples to a graph where all of `body` matches, no group of `absent` does, and the arithmetic holds.
 
-    `less` compares two variables; `sums` are (x, number, y): y is x and the number, and below MOST, so that no rule goes on without end. With `fold`
-    it writes what the solutions are folded to.
+    `less` compares two variables; `sums` are (x, number, y): y is x and the number, and below MOST, so that no rule
+    goes on without end. With `fold` it writes what the solutions are folded to.
     """
 
     head: Match

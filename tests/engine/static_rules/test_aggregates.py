@@ -1,4 +1,6 @@
-"""Aggregates in static rules, in an engine: what they derive as facts come and go, what is refused, and what is told of them."""
+"""Aggregates in static rules, in an engine: what they derive as facts come and go, what is refused, and what is told
+of them.
+"""
 
 import pytest
 

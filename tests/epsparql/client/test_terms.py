@@ -1,4 +1,6 @@
-"""Terms of the language: the values of literals in Python and the way back, N-Triples, and the types of SPARQL's JSON results."""
+"""Terms of the language: the values of literals in Python and the way back, N-Triples, and the types of SPARQL's JSON
+results.
+"""
 
 import math
 from datetime import UTC, date, datetime, time, timedelta, timezone

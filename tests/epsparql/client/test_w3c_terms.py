@@ -1,4 +1,6 @@
-"""Every term of RDF 1.1 in the W3C's suites, as a term of rdflib, through a client and a server and back: no text changes."""
+"""Every term of RDF 1.1 in the W3C's suites, as a term of rdflib, through a client and a server and back: no text
+changes.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +17,9 @@ from tests.w3c.suite import ROOT_1_2
 SUITES = (ROOT_1_2, ROOT_1_2.parent / "w3c-sparql")
 SYNTAXES = {".nt": ox.RdfFormat.N_TRIPLES, ".nq": ox.RdfFormat.N_QUADS, ".ttl": ox.RdfFormat.TURTLE, ".trig": ox.RdfFormat.TRIG}
 FEWEST = 2_500
-"""The suites of August 2026 have so many terms at least; a change of their folders would otherwise leave nothing to test."""
+"""The suites of August 2026 have so many terms at least; a change of their folders would otherwise leave nothing to
+test.
+"""
 
 
 def terms_of_the_suites() -> list[rdflib.URIRef | rdflib.Literal]:

@@ -1,4 +1,6 @@
-"""These tests hold the search for contradictions against the engine's evaluation: no value passes conditions that are said to contradict each other."""
+"""These tests hold the search for contradictions against the engine's evaluation: no value passes conditions that are
+said to contradict each other.
+"""
 
 import pytest
 from hypothesis import given, settings

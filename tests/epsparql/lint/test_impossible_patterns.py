@@ -1,4 +1,6 @@
-"""The engine finds nothing for what `check` says nothing can match, and something for its nearest neighbour that is not named."""
+"""The engine finds nothing for what `check` says nothing can match, and something for its nearest neighbour that is
+not named.
+"""
 
 from collections import Counter
 from collections.abc import Callable

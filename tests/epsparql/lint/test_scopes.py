@@ -1,4 +1,6 @@
-"""SPARQL's rules of scope, and the places of what breaks them: in each row the first `|` stands where the fault is, and is no part of the query."""
+"""SPARQL's rules of scope, and the places of what breaks them: in each row the first `|` stands where the fault is,
+and is no part of the query.
+"""
 
 import pytest
 

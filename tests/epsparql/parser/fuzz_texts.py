@@ -78,7 +78,9 @@ NESTS = [
     ),
     *(Nest("SELECT * { ?s ", opening, ":p", closing, " ?x }") for opening, closing in (("(", ")"), ("^(", ")*"), ("(:q|", "/:r)+"), (":q/(", ")?"))),
 ]  # fmt: skip
-"""Every production in brackets stands here: a parser that tries alternatives one after the other may try all of them at every level."""
+"""Every production in brackets stands here: a parser that tries alternatives one after the other may try all of them
+at every level.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def corpus() -> list[str]:
 def outcome(text: str, patience_s: float = PATIENCE_S) -> Outcome:
     """Parse a text.
 
-    Raises AssertionError where the answer is late, has no place in the text, or is a query that its own text does not give back.
+    Raises AssertionError where the answer is late, has no place in the text, or is a query that its own text does not
+    give back.
     """
     started = time.process_time()
     answer = _answer(text)
@@ -121,7 +124,9 @@ def _answer(text: str) -> ParsedQuery | QueryError:
 
 
 def mutated(text: str, chance: random.Random) -> str:
-    """Return the text with some words exchanged, or one to four stretches replaced, doubled or left out; one in a hundred is made long."""
+    """Return the text with some words exchanged, or one to four stretches replaced, doubled or left out; one in a
+    hundred is made long.
+    """
     if chance.random() < 0.3:
         return _exchanged(text, chance)
     for _ in range(chance.choice((1, 1, 1, 2, 3, 4))):

@@ -1,4 +1,6 @@
-"""These tests check that the grammar reads as the W3C's does, and that prediction and pyparsing's settings change nothing of it."""
+"""These tests check that the grammar reads as the W3C's does, and that prediction and pyparsing's settings change
+nothing of it.
+"""
 
 import re
 from collections.abc import Callable, Iterator

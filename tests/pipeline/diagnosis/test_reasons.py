@@ -1,4 +1,6 @@
-"""A diagnosis names the first step that lets nothing through, and what would have passed: a row for each kind of reason."""
+"""A diagnosis names the first step that lets nothing through, and what would have passed: a row for each kind of
+reason.
+"""
 
 import re
 import time

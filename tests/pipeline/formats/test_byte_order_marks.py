@@ -1,4 +1,6 @@
-"""Bodies, files and texts that begin with a byte order mark bring what they bring without it, and empty ones are refused."""
+"""Bodies, files and texts that begin with a byte order mark bring what they bring without it, and empty ones are
+refused.
+"""
 
 import json
 from codecs import BOM_UTF8
@@ -64,7 +66,9 @@ def test_an_empty_body_is_refused(body: bytes) -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """Queries, programs, mappings, streams and background with a mark are read; an empty stream is refused with the file's name."""
+    """Queries, programs, mappings, streams and background with a mark are read; an empty stream is refused with the
+    file's name.
+    """
     texts = {"q.rq": "SELECT * { ?s ?p ?o }", "q.event": "b(X) <- a(X).", "m.json": MAPPING}
     for name, text in texts.items():
         (tmp_path / name).write_bytes(BOM_UTF8 + text.encode())

@@ -1,4 +1,6 @@
-"""Small bodies whose terms, written out, are large: refused before they are built, in every format, with little memory; what is shared costs once."""
+"""Small bodies whose terms, written out, are large: refused before they are built, in every format, with little
+memory; what is shared costs once.
+"""
 
 import json
 import struct
@@ -108,7 +110,9 @@ SOME_GRAPHS = [*GRAPHS[:2], *(next(row for row in GRAPHS if row.values[0] == kin
 
 @pytest.mark.parametrize(("media_type", "body"), GRAPHS if is_full() else SOME_GRAPHS)
 def test_a_graph_that_expands_too_far_is_refused(media_type: str, body: str) -> None:
-    """Events and the background share a reader: a row of each format shows that its bound holds here, too, and one that repetition counts."""
+    """Events and the background share a reader: a row of each format shows that its bound holds here, too, and one
+    that repetition counts.
+    """
     with pytest.raises(FormatError) as caught:
         read_graphs(body.encode(), media_type)
     assert caught.value.code == "expansion"

@@ -1,4 +1,6 @@
-"""Bodies as the compiled scanners read them, and as the exact path does: the same rows, or the same fault at the same place."""
+"""Bodies as the compiled scanners read them, and as the exact path does: the same rows, or the same fault at the same
+place.
+"""
 
 import json
 import re

@@ -1,4 +1,6 @@
-"""Terms of ndjson as JSON values, objects and prefixed names: what each becomes, what is refused with its readings, and what comes from queries."""
+"""Terms of ndjson as JSON values, objects and prefixed names: what each becomes, what is refused with its readings,
+and what comes from queries.
+"""
 
 import json
 from pathlib import Path
@@ -86,7 +88,9 @@ def test_a_literal_is_an_object_alone() -> None:
 
 
 def test_solutions_of_a_query_can_be_sent_back(tmp_path: Path) -> None:
-    """Each term that a query sends as SPARQL's JSON results is the same term when it comes back, and the compiled way takes all but blank nodes."""
+    """Each term that a query sends as SPARQL's JSON results is the same term when it comes back, and the compiled way
+    takes all but blank nodes.
+    """
     terms = [
         "1.5", "true", r'"a\nb"@en', r'"é\"\\"', "<http://e/é>", '"1"^^<x:t>', '<<( <x:s> <x:p> "o" )>>', '"x"@ar--rtl', f'"2026-01-01"^^<{XSD}date>',
     ]  # fmt: skip

@@ -1,4 +1,6 @@
-"""Triple terms and base directions (RDF 1.2) in events of every format: the same rows, with the blank nodes of one message."""
+"""Triple terms and base directions (RDF 1.2) in events of every format: the same rows, with the blank nodes of one
+message.
+"""
 
 import re
 
@@ -50,7 +52,10 @@ def read(body: str | bytes, media_type: str) -> list[tuple[str, str, str]]:
 
 
 def plain(rows: list[tuple[str, str, str]]) -> set[str]:
-    """The rows with the labels of the text, once it is sure that all blank nodes are of one message. Those of RDF/XML have numbers."""
+    """The rows with the labels of the text, once it is sure that all blank nodes are of one message.
+
+    Those of RDF/XML have numbers.
+    """
     scopes = {found for row in rows for part in row for found in HASH.findall(part)}
     assert len(scopes) == 1, rows
     return {HASH.sub("_:", f"{' '.join(row)} .").replace("_:-0", "_:r").replace("_:-1", "_:n") for row in rows}

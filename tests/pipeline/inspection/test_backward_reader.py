@@ -1,4 +1,6 @@
-"""The last rows of a stream, read from the log's end: as reading it forward gives them, within bounds, after segments have gone."""
+"""The last rows of a stream, read from the log's end: as reading it forward gives them, within bounds, after segments
+have gone.
+"""
 
 import random
 from pathlib import Path
@@ -38,7 +40,9 @@ def backward(reader: BackwardReader, stream: str, count: int, created: int = 0, 
 
 @pytest.mark.parametrize(("chunk", "segment_bytes"), [(1, 10_000), (4_000, 20_000), (256 << 10, 64 << 20)])
 def test_like_reading_forward(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, segment_bytes: int) -> None:
-    """The log goes on between the looks, so places that are kept are used again; chunk and segment sizes vary how many there are."""
+    """The log goes on between the looks, so places that are kept are used again; chunk and segment sizes vary how
+    many there are.
+    """
     monkeypatch.setattr("pipeline.inspection.backward_reader.CHUNK", chunk)
     chance, reader = random.Random(7), BackwardReader(tmp_path)
     with LogWriter(tmp_path, Clock(), segment_bytes=segment_bytes) as log:

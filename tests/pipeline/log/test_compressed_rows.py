@@ -1,4 +1,6 @@
-"""Many rows of a frame are written in few bytes, and read as they were written; rows of earlier versions and few rows are not compressed."""
+"""Many rows of a frame are written in few bytes, and read as they were written; rows of earlier versions and few rows
+are not compressed.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,9 @@ MOST_BYTES = 30
 
 
 def events_of_w1(n: int) -> pa.RecordBatch:
-    """Return events as those of the benchmarks: three predicates, 100,000 subjects, doubles of 17 digits as objects, a millisecond apart."""
+    """Return events as those of the benchmarks: three predicates, 100,000 subjects, doubles of 17 digits as objects,
+    a millisecond apart.
+    """
     random = np.random.default_rng(1)
     texts = (
         [f"<http://example.org/id/{number}>" for number in random.integers(0, 100_000, n)],

@@ -366,7 +366,9 @@ def test_a_damaged_log_is_refused_and_the_directory_free_again(tmp_path: Path) -
 
 
 def test_a_queued_body_keeps_its_place_though_its_sender_has_gone(tmp_path: Path) -> None:
-    """The sender of several bodies loses its connection: were the first one left out, the second would make its repeat late."""
+    """The sender of several bodies loses its connection: were the first one left out, the second would make its
+    repeat late.
+    """
     with LogWriter(tmp_path, Clock()) as log:
         entered, leave = threading.Event(), threading.Event()
 

@@ -108,7 +108,10 @@ def test_what_is_left_goes_on_as_if_all_were_there(data: Path, tmp_path: Path) -
 
 
 def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: Path) -> None:
-    """It stays while a solution is kept, while it is followed, and until the runner has reached its drop. The others keep their ids."""
+    """It stays while a solution is kept, while it is followed, and until the runner has reached its drop.
+
+    The others keep their ids.
+    """
     with LogWriter(data, cases.frozen_clock, segment_bytes=SEGMENT) as log:
         followed, dropped = (cases.register(log, name, cases.HIGH) for name in ("followed", "dropped"))
     fill(data, range(150, 160))
@@ -121,7 +124,10 @@ def test_a_dropped_registration_is_forgotten_when_its_solutions_are_gone(data: P
         swept = Retention(data, SMALL, solutions, lambda: 0, lambda: 0)  # the input log stays
 
         def sweep(since: int, position: int) -> int:
-            """Sweep when so much is in use, and once more when the log is longer. Return how many solutions of the dropped one are known then."""
+            """Sweep when so much is in use, and once more when the log is longer.
+
+            Return how many solutions of the dropped one are known then.
+            """
             swept.find_in_use = lambda: InUse(since, frozenset({first, followed}), position)
             swept.sweep(cases.START)
             fill(data, next(later))
@@ -173,7 +179,10 @@ def test_a_writer_forgets_what_a_reader_beside_it_has_found_out_of_use(data: Pat
 
 
 def test_with_several_partitions_what_a_move_reads_is_kept(tmp_path: Path) -> None:
-    """A query with a bounded reach moves after its log has been cut. Without snapshots, another number is refused, and nothing is removed then."""
+    """A query with a bounded reach moves after its log has been cut.
+
+    Without snapshots, another number is refused, and nothing is removed then.
+    """
     data, whole = tmp_path / "data", tmp_path / "whole"
     fill(data, range(150), begin=True, partitions=2)
     registered = emitted(data)[0].registered

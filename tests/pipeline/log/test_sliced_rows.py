@@ -1,4 +1,6 @@
-"""Frames whose rows are in slices: all readers see the same rows, and a partition reads and checks no more than its own."""
+"""Frames whose rows are in slices: all readers see the same rows, and a partition reads and checks no more than its
+own.
+"""
 
 import zlib
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Source positions: each part of a source is accepted once, and a watermark is the least over the declared sources (semantics.md section 8)."""
+"""Source positions: each part of a source is accepted once, and a watermark is the least over the declared sources
+(semantics.md section 8).
+"""
 
 import json
 import shutil

@@ -1,4 +1,7 @@
-"""Maps rows one by one and plainly: what the vectorized mapper must give. It shares the compiled mapping, and no code that reads or types values."""
+"""Maps rows one by one and plainly: what the vectorized mapper must give.
+
+It shares the compiled mapping, and no code that reads or types values.
+"""
 
 import csv
 import io

@@ -1,4 +1,6 @@
-"""Lines of text are mapped by a pattern with named groups: the known patterns, patterns of one's own, and lines that do not match."""
+"""Lines of text are mapped by a pattern with named groups: the known patterns, patterns of one's own, and lines that
+do not match.
+"""
 
 import json
 from typing import Any

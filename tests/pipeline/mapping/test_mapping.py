@@ -1,4 +1,6 @@
-"""Mappings: what each word does, what is refused and with which words, and that the vectorized mapper gives what a plain one gives."""
+"""Mappings: what each word does, what is refused and with which words, and that the vectorized mapper gives what a
+plain one gives.
+"""
 
 import json
 import random
@@ -619,7 +621,9 @@ def check_against_plain(document: dict[str, Any], body: bytes, media_type: str) 
 
 @pytest.mark.parametrize("seed", range(10 if is_full() else 1))
 def test_fuzzed_rows_are_mapped_rejected_or_refused(seed: int) -> None:
-    """10,000 rows for each seed, some damaged: each is mapped or rejected, or its body is refused, and the counts add up."""
+    """10,000 rows for each seed, some damaged: each is mapped or rejected, or its body is refused, and the counts add
+    up.
+    """
     chance = random.Random(seed)
     good = [f'{T},s{k % 7},{k}.5,{k},"no, te",on' for k in range(100)]
     counts = {"mapped": 0, "rejected": 0, "refused": 0}

@@ -68,7 +68,10 @@ def test_manifests_of_two_servers_never_follow_each_other(tmp_path: Path) -> Non
 
 
 def test_a_claim_does_not_count_that_follows_a_look_of_long_ago(tmp_path: Path) -> None:
-    """A server was paused between its look and its claim. The number after what it saw was taken and is free again, for its manifest has gone."""
+    """A server was paused between its look and its claim.
+
+    The number after what it saw was taken and is free again, for its manifest has gone.
+    """
     store = DirectoryStore(tmp_path, locked=False)
     one, other = ManifestChain(store), ManifestChain(store)
     one.claim("one", Manifest(), 1)
@@ -84,7 +87,10 @@ def test_a_claim_does_not_count_that_follows_a_look_of_long_ago(tmp_path: Path) 
 
 
 def test_a_claim_that_another_has_followed_stays(tmp_path: Path) -> None:
-    """A server was paused after its claim, and another one claimed the store after it. The earlier server must not find the first claim's number free."""
+    """A server was paused after its claim, and another one claimed the store after it.
+
+    The earlier server must not find the first claim's number free.
+    """
     store = DirectoryStore(tmp_path, locked=False)
     one, third = ManifestChain(store), ManifestChain(store)
     one.claim("one", Manifest(), 1)
@@ -222,7 +228,10 @@ def test_a_manifest_names_the_one_before_it(tmp_path: Path) -> None:
 
 
 def test_a_manifest_of_any_moment_has_the_piece_that_was_just_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The thread of the copies writes one between the piece and the note of it. Who takes over then finds the piece, as an extent or in the tail."""
+    """The thread of the copies writes one between the piece and the note of it.
+
+    Who takes over then finds the piece, as an extent or in the tail.
+    """
     store, data = DirectoryStore(tmp_path / "store", locked=False), tmp_path / "data"
     data.mkdir()
     keeper = Replicator(data, store)

@@ -1,4 +1,6 @@
-"""A store holds what was acknowledged, whoever is killed when, and whoever has not noticed yet that another server has come."""
+"""A store holds what was acknowledged, whoever is killed when, and whoever has not noticed yet that another server
+has come.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -40,7 +42,9 @@ class Play:
         self._stand: list[Server | None] = [None] * SERVERS
         self._named, self._copies = 0, False
         self._hooks: dict[str, bool | None] = {}
-        """Whether each is there; None where that was not answered, or may be behind in the copy of a directory whose server went on."""
+        """Whether each is there; None where that was not answered, or may be behind in the copy of a directory whose
+        server went on.
+        """
 
     def step(self, number: int, action: str, count: int, turn: Turn) -> None:
         server = self._stand[number]

@@ -1,7 +1,7 @@
 """A store that version 0.1.0 has written is gone on from, with a directory that is empty or its own.
 
-`tests/fixtures/store-0.1.0.tar.xz` was written by version 0.1.0: a store of two servers, of which the earlier one wrote on beside the later one, the
-directory of the later one, and what it had acknowledged.
+`tests/fixtures/store-0.1.0.tar.xz` was written by version 0.1.0: a store of two servers, of which the earlier one
+wrote on beside the later one, the directory of the later one, and what it had acknowledged.
 """
 
 import json

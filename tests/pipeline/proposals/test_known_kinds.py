@@ -1,4 +1,6 @@
-"""Files of public kinds get the mapping that their readers mean: where rows are, their time and subject, and triples of the first row."""
+"""Files of public kinds get the mapping that their readers mean: where rows are, their time and subject, and triples
+of the first row.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,6 @@
-"""Proposed mappings: what is guessed for files of known kinds, as the triples that the mapping makes of their first rows."""
+"""Proposed mappings: what is guessed for files of known kinds, as the triples that the mapping makes of their first
+rows.
+"""
 
 import json
 from typing import Any
@@ -15,7 +17,10 @@ EX = "http://example.org/"
 
 
 def propose(body: str | bytes | Any, *, order: str | None = None, zone: str | None = None, **chosen: str) -> Proposal:
-    """Propose a mapping for CSV, given as text, or for JSON, given as a value or as bytes. `chosen` has further choices."""
+    """Propose a mapping for CSV, given as text, or for JSON, given as a value or as bytes.
+
+    `chosen` has further choices.
+    """
     choices = Choices(NOW, order, zone, chosen)
     if isinstance(body, str) and not body.startswith(("{", "[")):
         return propose_mapping(body.encode(), CSV, EX, choices)
@@ -172,7 +177,10 @@ CHOICES = [
 
 @pytest.mark.parametrize(("body", "chosen", "expected"), CHOICES)
 def test_a_choice_is_taken(body: Any, chosen: dict[str, str], expected: str | None) -> None:
-    """It is offered by the proposal without it. A choice by which nothing can be read is refused, and the proposal stands."""
+    """It is offered by the proposal without it.
+
+    A choice by which nothing can be read is refused, and the proposal stands.
+    """
     ((setting, value),) = chosen.items()
     offered = {each.setting: each for each in propose(body).choices}
     assert value in offered[setting].alternatives

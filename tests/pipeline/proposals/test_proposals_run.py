@@ -1,4 +1,6 @@
-"""A proposed mapping runs on each row of the file from which it was proposed: generated files, and the samples of the repository."""
+"""A proposed mapping runs on each row of the file from which it was proposed: generated files, and the samples of the
+repository.
+"""
 
 import csv
 import io

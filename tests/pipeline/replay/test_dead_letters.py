@@ -1,4 +1,6 @@
-"""Rows and lines at fault, in all that runs queries over files: `on_error` has one set of words, and what is left out is counted."""
+"""Rows and lines at fault, in all that runs queries over files: `on_error` has one set of words, and what is left out
+is counted.
+"""
 
 import json
 from pathlib import Path

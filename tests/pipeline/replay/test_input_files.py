@@ -20,7 +20,9 @@ def rows_of(ends: range, graph: str | None = None) -> pa.RecordBatch:
 
 
 def test_a_block_carries_only_its_own_terms(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, each block of the log has the terms of all files, and a file of twice the size takes four times as long."""
+    """Otherwise, each block of the log has the terms of all files, and a file of twice the size takes four times as
+    long.
+    """
     monkeypatch.setattr(input_files, "BLOCK_ROWS", 10)
     streams = [("a", [rows_of(range(0, 100, 2))]), ("b", [rows_of(range(1, 100, 2), "<http://e/g>")])]
     blocks = list(OrderedStreams.from_batches(streams).read_blocks())

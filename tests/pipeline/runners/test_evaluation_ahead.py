@@ -60,7 +60,9 @@ def start(directory: Path, log: LogWriter) -> InProcessRunner:
 def test_solutions_come_once_their_event_is_durable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, undisturbed: StoredSolution, fails: bool
 ) -> None:
-    """An event that the disk did not take is evaluated in vain: its solution is not there, and the next event's has the id that it has without it."""
+    """An event that the disk did not take is evaluated in vain: its solution is not there, and the next event's has
+    the id that it has without it.
+    """
     disk = HeldDisk()
     with LogWriter(tmp_path, Clock()) as log:
         runner = start(tmp_path, log)

@@ -1,4 +1,6 @@
-"""Waiting for the head of a log: a write wakes the one that waits, silence costs nothing, and a system that does not tell of writes is noticed."""
+"""Waiting for the head of a log: a write wakes the one that waits, silence costs nothing, and a system that does not
+tell of writes is noticed.
+"""
 
 import resource
 from collections.abc import Callable, Iterator

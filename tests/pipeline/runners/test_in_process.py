@@ -48,7 +48,10 @@ def answered(directory: Path, registered: int = 0) -> list[StoredSolution]:
 
 
 def pairs(last: int) -> set[tuple[str | None, ...]]:
-    """Return the pairs of the ends 0 to `last` that are at most 3 µs apart. An end equal to the watermark is not yet past."""
+    """Return the pairs of the ends 0 to `last` that are at most 3 µs apart.
+
+    An end equal to the watermark is not yet past.
+    """
     return {(f'"{a}"', f'"{b}"') for b in range(last + 1) for a in range(max(b - 3, 0), b)}
 
 
@@ -191,7 +194,9 @@ def test_a_query_that_does_not_compile_is_a_state_not_a_failure(tmp_path: Path) 
 
 
 def in_pieces(data: Path, head: int, step: int) -> tuple[list[tuple[object, ...]], list[StateChange]]:
-    """Solutions and changes of a log that a new engine takes up every `step` entries, from the snapshot of the one before."""
+    """Solutions and changes of a log that a new engine takes up every `step` entries, from the snapshot of the one
+    before.
+    """
     solutions: list[tuple[object, ...]] = []
     changes: list[StateChange] = []
     for lo in range(0, head, step):

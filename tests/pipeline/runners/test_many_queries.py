@@ -64,7 +64,10 @@ def _compare_outlets(engine: Engine) -> None:
 
 
 def _shown(forms: FormTables) -> list[list[int | str | bytes]]:
-    """Return the tables' rows. In place of constants, which are in the order in which their queries came, they have the texts of these."""
+    """Return the tables' rows.
+
+    In place of constants, which are in the order in which their queries came, they have the texts of these.
+    """
     places, queries, wanted, names, *_ = forms.arrays
     cells: list[int | str] = [cell if cell > FIRST_CONSTANT else forms.constants[FIRST_CONSTANT - cell] for cell in wanted.tolist()]
     return [places.tolist(), *queries.tolist(), cells, [names.tobytes()]]

@@ -1,4 +1,6 @@
-"""Runners with one, two and four partitions: the same solutions in the same order with the same ids, and each partition's state its own."""
+"""Runners with one, two and four partitions: the same solutions in the same order with the same ids, and each
+partition's state its own.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -61,7 +63,10 @@ def test_the_answers_are_those_of_one_partition(case: str, partitions: int, logs
 
 
 def test_a_quota_counts_all_partitions_and_one_entry_fails_the_query_in_all(tmp_path: Path) -> None:
-    """No partition exceeds the quota of the first query, and one fails the second by itself. An entry stops each in all partitions."""
+    """No partition exceeds the quota of the first query, and one fails the second by itself.
+
+    An entry stops each in all partitions.
+    """
     with LogWriter(tmp_path, cases.frozen_clock, partitions=4) as log:
         totals, limits = QuotaTotals(tmp_path, log, lambda: read_report(tmp_path)), {"all": 6, "one": 5, "none": 0}
         registered = {

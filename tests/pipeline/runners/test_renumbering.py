@@ -1,4 +1,6 @@
-"""Runners whose number of partitions changes from start to start: the same solutions in the same order with the same ids, whatever dies meanwhile."""
+"""Runners whose number of partitions changes from start to start: the same solutions in the same order with the same
+ids, whatever dies meanwhile.
+"""
 
 import shutil
 from collections.abc import Callable, Iterator

@@ -126,7 +126,9 @@ FOUND_IN_EMPTY_WINDOWS = {
     "SELECT *|WINDOW :w { ?s :A/:B* :x }": False,
     f"SELECT *|{W} WINDOW :w {{ ?s :B* :x }}": False,
 }
-"""Whether a query reports something over empty windows, so that the report before, with which the next one is compared, may be of any time."""
+"""Whether a query reports something over empty windows, so that the report before, with which the next one is
+compared, may be of any time.
+"""
 
 
 @pytest.mark.parametrize("kind", ["RSTREAM", "ISTREAM", "DSTREAM"])

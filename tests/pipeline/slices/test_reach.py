@@ -1,4 +1,7 @@
-"""A log in slices gives what one engine gives: none missing, none more, in the same order. The reach of the queries is what this rests on."""
+"""A log in slices gives what one engine gives: none missing, none more, in the same order.
+
+The reach of the queries is what this rests on.
+"""
 
 import re
 from collections.abc import Mapping

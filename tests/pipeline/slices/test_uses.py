@@ -28,7 +28,9 @@ def _slices_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
 def tried(
     data: Path, place: Path, engines: tuple[EnginePlan, ...], bounds: TrialRange, threads: int
 ) -> tuple[TrialStatus, dict[str, list[str]], int]:
-    """The last status of a trial, the solutions that it kept (of several queries, they stand piece by piece), and how many pieces it told of."""
+    """The last status of a trial, the solutions that it kept (of several queries, they stand piece by piece), and how
+    many pieces it told of.
+    """
     place.mkdir()
     told: list[TrialStatus] = []
     status = run_trial(TrialPlan(str(data), str(place), bounds, engines, ("default",), 10_000, 0, threads), told.append)

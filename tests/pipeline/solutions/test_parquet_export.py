@@ -137,7 +137,10 @@ export.Exporter(Path(sys.argv[1]), place, dict).round()
 
 @pytest.mark.parametrize("out", ["directory", pytest.param("s3", marks=pytest.mark.soak)], indirect=True)
 def test_an_export_that_is_killed_anywhere_ends_with_each_solution_once(tmp_path: Path, out: Target) -> None:
-    """Each time the log has grown, so a range that was not noted would end elsewhere. It dies between two puts, whatever they put into."""
+    """Each time the log has grown, so a range that was not noted would end elsewhere.
+
+    It dies between two puts, whatever they put into.
+    """
     steps = []
     for turn, number in enumerate(range(1, 6) if is_full() else (2, 4)):
         grow(tmp_path / "data", turn)
@@ -224,7 +227,9 @@ def test_a_mark_that_is_none_is_of_no_log(tmp_path: Path) -> None:
 
 
 def test_a_copy_goes_on_until_it_has_parted(tmp_path: Path, out: Target) -> None:
-    """A data directory that was restored from a copy is the same log up to where the copy ends, and another one after that."""
+    """A data directory that was restored from a copy is the same log up to where the copy ends, and another one after
+    that.
+    """
     data, copy = tmp_path / "data", tmp_path / "copy"
     with LogWriter(data, cases.frozen_clock) as log:
         cases.register(log, "high", cases.HIGH)
@@ -335,7 +340,9 @@ def test_a_damaged_note_is_refused(tmp_path: Path) -> None:
 
 
 def test_of_two_exporters_the_one_that_came_first_ends(tmp_path: Path, s3: S3Bucket, caplog: pytest.LogCaptureFixture) -> None:
-    """A store has no locks: the second one, of a copy, is let in where nothing is exported yet, or the same; the first one finds its note gone."""
+    """A store has no locks: the second one, of a copy, is let in where nothing is exported yet, or the same; the
+    first one finds its note gone.
+    """
     data, out = tmp_path / "data", Target("s3", s3.uri("shared"))
     cases.write("sequences", data)
     run(data)

@@ -1,4 +1,6 @@
-"""The logs of partitions, merged: what one engine gives, however each partition's log is cut, and whenever a writer ends."""
+"""The logs of partitions, merged: what one engine gives, however each partition's log is cut, and whenever a writer
+ends.
+"""
 
 from collections.abc import Sequence
 from contextlib import closing

@@ -116,7 +116,10 @@ def read_back(reader: SolutionReader, query: int, keys: KeyRange, limit: int) ->
 def test_ids_are_the_same_however_ranges_are_cut_and_writers_restart_and_any_id_resumes(
     tmp_path_factory: pytest.TempPathFactory, ranges: list[list[tuple[int, int]]], segment_bytes: int, restart: set[int], limit: int, beside: int
 ) -> None:
-    """Each range: (query, step of its end) in order of emission. The reader is handed the last `beside` frames, or reads all from the files."""
+    """Each range: (query, step of its end) in order of emission.
+
+    The reader is handed the last `beside` frames, or reads all from the files.
+    """
     directory = tmp_path_factory.mktemp("solutions")
     ends = {1: 0, 2: 0, 3: 0}
     counts: dict[tuple[int, int], int] = {}

@@ -1,6 +1,8 @@
-"""Random queries over streams with a background, on Spark against the reference evaluator: what comes late within its delay, and schemas that change meanwhile.
+"""Random queries over streams with a background, on Spark against the reference evaluator: what comes late within its
+delay, and schemas that change meanwhile.
 
-All cases in one session, each a log of its own. In-process, tests/engine/semantics/test_equivalence.py and tests/engine/background/test_entailment_queries.py draw the same.
+All cases in one session, each a log of its own. In-process, tests/engine/semantics/test_equivalence.py and
+tests/engine/background/test_entailment_queries.py draw the same.
 """
 
 from collections.abc import Sequence

@@ -131,7 +131,9 @@ def test_engines_are_spread_over_spark_s_tasks(spark: SparkSession) -> None:
 
 
 def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Engines were grouped by an int once, which Spark sent to one task: they would not be found again, and begin anew unasked."""
+    """Engines were grouped by an int once, which Spark sent to one task: they would not be found again, and begin
+    anew unasked.
+    """
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     (inbox / "0.parquet").symlink_to(events / "0.parquet")
@@ -170,7 +172,9 @@ def test_late_events_are_dropped_and_max_delay_waits_for_them(spark: SparkSessio
 
 
 def test_the_page_s_sink_has_each_solution_once_whatever_dies(spark: SparkSession, events: Path, tmp_path: Path) -> None:
-    """A micro-batch dies after it has written, and once it has half written; another reader than Spark looks at what is there in the end."""
+    """A micro-batch dies after it has written, and once it has half written; another reader than Spark looks at what
+    is there in the end.
+    """
     (code,) = (block for block in fenced("spark.md", "python") if "def keep" in block and "foreachBatch" in block)
     found: dict[str, Callable[[DataFrame, int], None]] = {}
     exec(code[code.index("def keep") : code.index("solve(")].replace("outbox", f"{tmp_path}/outbox"), found)  # the page is ours

@@ -47,7 +47,9 @@ def solved(asked: Asked, events: pa.Table, size: int = 3) -> "Counter[str]":
 
 
 def dealt(queries: Mapping[str, str], events: pa.Table, partitions: int) -> "Counter[str]":
-    """Deal the events to the partitions by a function of the term and count the solutions; any function will do, and Spark has its own."""
+    """Deal the events to the partitions by a function of the term and count the solutions; any function will do, and
+    Spark has its own.
+    """
     found: Counter[str] = Counter()
     for share in shares({name: epsparql.parse(text).query for name, text in queries.items()}, {}, background=False, partitions=partitions):
         asked = Asked(tuple((name, queries[name], UNRESTRICTED) for name in share.queries), (), "all")

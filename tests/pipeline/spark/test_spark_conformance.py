@@ -1,6 +1,8 @@
-"""Conformance cases on Spark: one in ten, in `make soak` every one. tests/server/cli/test_cli.py has `replay --runner spark`.
+"""Conformance cases on Spark: one in ten, in `make soak` every one. tests/server/cli/test_cli.py has `replay --runner
+spark`.
 
-In-process, tests/engine/semantics/test_conformance.py and tests/etalis/test_conformance.py run all of them: Spark is to bring what the same engine finds.
+In-process, tests/engine/semantics/test_conformance.py and tests/etalis/test_conformance.py run all of them: Spark is
+to bring what the same engine finds.
 """
 
 from collections import Counter

@@ -1,4 +1,6 @@
-"""The Spark runner, in a process of its own: the same solutions as in-process, whoever wrote the directory and wherever the engines are."""
+"""The Spark runner, in a process of its own: the same solutions as in-process, whoever wrote the directory and
+wherever the engines are.
+"""
 
 import json
 import subprocess
@@ -27,7 +29,9 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 @pytest.mark.parametrize("partitions", [1, 2])
 def test_a_directory_of_micro_batches_goes_on(partitions: int, spark: SparkSession, tmp_path: Path) -> None:
-    """Micro-batches, which the runner had in 0.1.0, wrote `micro-batches.tar.xz`: `cases.sequences` and a heartbeat, with snapshots."""
+    """Micro-batches, which the runner had in 0.1.0, wrote `micro-batches.tar.xz`: `cases.sequences` and a heartbeat,
+    with snapshots.
+    """
     with tarfile.open(FIXTURES / "micro-batches.tar.xz") as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python has it from 3.11.4 on
         archive.extractall(tmp_path)

@@ -1,7 +1,8 @@
 """The reference evaluator over a background that changes: semantics.md section 10, instant by instant of a query.
 
-Of each pattern, what ends at an instant is what its definition gives with the background of that instant; what ended before stands. A timeless
-solution is there while its triples are, and a negative part decides on it at the instant that brings it.
+Of each pattern, what ends at an instant is what its definition gives with the background of that instant; what ended
+before stands. A timeless solution is there while its triples are, and a negative part decides on it at the instant
+that brings it.
 """
 
 from collections import Counter
@@ -75,7 +76,9 @@ class ChangingMoment(Evaluation):
         return at
 
     def stands(self, z: Solution, x: Solution, pattern: Pattern) -> bool:
-        """Return whether z stands: what an optional part added to a timeless x is there as long as its triples have been."""
+        """Return whether z stands: what an optional part added to a timeless x is there as long as its triples have
+        been.
+        """
         if not x.timeless or self.deciding(x, _kept(pattern)) is self:
             return True
         if self.previous is None or z not in self.previous.evaluate(pattern):
@@ -100,7 +103,9 @@ def _operands(pattern: Pattern) -> tuple[Pattern, Pattern]:
 
 
 def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Sequence[Version], settings: Settings = USUAL) -> Counter[SelectRow]:
-    """All solutions of a SELECT without modifiers over one finished stream; the first version holds from the beginning on."""
+    """All solutions of a SELECT without modifiers over one finished stream; the first version holds from the
+    beginning on.
+    """
     instants = sorted({o.end for o in stream}) or [EMPTY_STREAM]
     known = {instant: closed([facts for after, facts in versions if after < instant or not stream][-1]) for instant in instants}
     seen = frozenset().union(*(entailed([o], known[o.end]) for o in stream))

@@ -1,7 +1,9 @@
-"""OWL 2 RL in the reference evaluator: the tables of OWL 2 Profiles, section 4.3, applied to all triples until nothing new comes.
+"""OWL 2 RL in the reference evaluator: the tables of OWL 2 Profiles, section 4.3, applied to all triples until
+nothing new comes.
 
-`T(s p o)` of the tables is `s p o` here. Left out, as docs/background.md says: what holds of everything, what only says a hierarchy again, datatypes, contradictions.
-`<=` is what a hierarchy says, and everything is below itself. A collection is what its given cells say.
+`T(s p o)` of the tables is `s p o` here. Left out, as docs/background.md says: what holds of everything, what only
+says a hierarchy again, datatypes, contradictions. `<=` is what a hierarchy says, and everything is below itself. A
+collection is what its given cells say.
 """
 
 from collections.abc import Iterable, Iterator

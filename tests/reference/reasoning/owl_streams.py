@@ -2,8 +2,8 @@
 
 It has each rule with one premise that is no schema's, as the profile prints it.
 
-Source: OWL 2 Profiles, section 4.3. Beside its rules stands someValuesFrom where the property's range is known to be of the class: then whatever
-has the property is of the restriction (docs/background.md).
+Source: OWL 2 Profiles, section 4.3. Beside its rules stands someValuesFrom where the property's range is known to be
+of the class: then whatever has the property is of the restriction (docs/background.md).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,6 @@
-"""How requests are told from one another on a connection: what is refused, what is ignored, and that all is answered in order."""
+"""How requests are told from one another on a connection: what is refused, what is ignored, and that all is answered
+in order.
+"""
 
 import json
 import socket

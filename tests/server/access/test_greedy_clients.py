@@ -1,4 +1,6 @@
-"""A client that takes all it can get, of each protocol, reading answers or not, beside a polite one: what the server holds, and how long others wait."""
+"""A client that takes all it can get, of each protocol, reading answers or not, beside a polite one: what the server
+holds, and how long others wait.
+"""
 
 import base64
 import json

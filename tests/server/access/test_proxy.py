@@ -1,4 +1,6 @@
-"""The configuration of nginx in docs/operations.md, run with Debian's nginx in front of a server: requests, WebSockets and event streams over TLS."""
+"""The configuration of nginx in docs/operations.md, run with Debian's nginx in front of a server: requests,
+WebSockets and event streams over TLS.
+"""
 
 import re
 import shutil

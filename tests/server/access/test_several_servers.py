@@ -1,4 +1,6 @@
-"""Clients of several servers: a request to one that is paused ends as soon as another serves, however long the client would wait."""
+"""Clients of several servers: a request to one that is paused ends as soon as another serves, however long the client
+would wait.
+"""
 
 import socket
 import time

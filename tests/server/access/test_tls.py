@@ -1,4 +1,7 @@
-"""TLS in the server: with a certificate that is replaced while it runs, and clients that trust a file. Tokens change without a restart too."""
+"""TLS in the server: with a certificate that is replaced while it runs, and clients that trust a file.
+
+Tokens change without a restart too.
+"""
 
 import asyncio
 import http.client
@@ -65,7 +68,10 @@ def presented(port: int) -> int:
 
 
 def test_clients_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Requests, WebSockets and event streams, of both clients and of the command line. The certificate changes, and a connection that is open goes on."""
+    """Requests, WebSockets and event streams, of both clients and of the command line.
+
+    The certificate changes, and a connection that is open goes on.
+    """
     certificate = tmp_path / "server.pem"
     first = write_certificate(certificate, "localhost")
     with serving(tmp_path / "data", host="localhost", tls_cert=certificate) as url:
@@ -100,7 +106,9 @@ def test_clients_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_a_stop_does_not_wait_for_clients_that_do_not_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Each client is idle, follows, feeds, or has sent half of a request, and none takes or answers the end of its connection."""
+    """Each client is idle, follows, feeds, or has sent half of a request, and none takes or answers the end of its
+    connection.
+    """
     certificate = tmp_path / "server.pem"
     write_certificate(certificate, "localhost")
     trust = ssl.create_default_context(cafile=str(certificate))
@@ -140,7 +148,9 @@ def count_queries(server: int) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("encrypted", [True, False])
 def test_a_stop_with_clients_that_read_nothing_and_queries_at_work_is_quick_and_quiet(tmp_path: Path, encrypted: bool) -> None:
-    """A hundred and twenty subscribers have more to read than their connections hold, and three queries would run for long."""
+    """A hundred and twenty subscribers have more to read than their connections hold, and three queries would run for
+    long.
+    """
     certificate, log = tmp_path / "server.pem", tmp_path / "log"
     write_certificate(certificate, "localhost")
     trust = ssl.create_default_context(cafile=str(certificate))

@@ -1,4 +1,6 @@
-"""Static rules over HTTP: registered like queries, shown, explained, refused, dropped; what they derive is part of the background."""
+"""Static rules over HTTP: registered like queries, shown, explained, refused, dropped; what they derive is part of
+the background.
+"""
 
 from collections.abc import Iterator
 from urllib.parse import quote, unquote

@@ -1,4 +1,6 @@
-"""The commands that are clients, against a real server: what they print, what they refuse, and that they need the base installation alone."""
+"""The commands that are clients, against a real server: what they print, what they refuse, and that they need the
+base installation alone.
+"""
 
 import json
 import os

@@ -1,4 +1,6 @@
-"""Forty mistakes of new users, at the command line and over HTTP: each answer says what is wrong, where, and what to do."""
+"""Forty mistakes of new users, at the command line and over HTTP: each answer says what is wrong, where, and what to
+do.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""Samples from outside whose IRIs are made of data: what is no IRI is an error, and what earlier versions stored is shown escaped."""
+"""Samples from outside whose IRIs are made of data: what is no IRI is an error, and what earlier versions stored is
+shown escaped.
+"""
 
 import re
 from collections.abc import Iterator

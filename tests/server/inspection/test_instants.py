@@ -1,4 +1,6 @@
-"""Streams of instants: events that last are refused at every door, rules that may write such too, and the setting is offered where it helps."""
+"""Streams of instants: events that last are refused at every door, rules that may write such too, and the setting is
+offered where it helps.
+"""
 
 import json
 from collections.abc import Callable

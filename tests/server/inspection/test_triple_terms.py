@@ -1,4 +1,6 @@
-"""Statements about statements (RDF 1.2) from an event's body to a client, and how a client learns that a format cannot carry them."""
+"""Statements about statements (RDF 1.2) from an event's body to a client, and how a client learns that a format
+cannot carry them.
+"""
 
 from collections.abc import Iterator
 from urllib.parse import quote

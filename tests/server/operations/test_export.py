@@ -38,7 +38,10 @@ def s3(emulator: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
 
 @pytest.mark.parametrize("missing", [pytest.param("store", marks=pytest.mark.soak), "bucket", pytest.param("answer", marks=pytest.mark.soak)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
-    """The fault is told as other faults of settings are, and without the credentials. test_store.py has the store itself; `answer` takes its 30 s."""
+    """The fault is told as other faults of settings are, and without the credentials.
+
+    test_store.py has the store itself; `answer` takes its 30 s.
+    """
     with Line(s3) as line:
         if missing == "store":
             line.cut()
@@ -68,7 +71,9 @@ def test_a_store_that_another_log_is_exported_to_is_refused(s3: S3Bucket, tmp_pa
 
 
 def test_each_solution_is_there_once_whatever_happens(s3: S3Bucket, tmp_path: Path) -> None:
-    """The server is killed with -9 at a request of its export, again and again; the store is cut off for a while; at the stop it does not answer."""
+    """The server is killed with -9 at a request of its export, again and again; the store is cut off for a while; at
+    the stop it does not answer.
+    """
     data, told, begins = tmp_path / "data", tmp_path / "log", count(step=30)
 
     def further(client: Client) -> None:

@@ -1,6 +1,7 @@
 """These tests check what clients may not do.
 
-They try every route without the right token, tricks with names, bodies and connections that never end, and more than there is room for.
+They try every route without the right token, tricks with names, bodies and connections that never end, and more than
+there is room for.
 """
 
 import asyncio
@@ -44,7 +45,10 @@ OPERATIONS = [
 
 
 LISTS = ("/queries", "/streams", "/trials", "/trials/{id}", "/trials/{id}/solutions")
-"""Whoever may read or feed something is given a list of what they may. A trial is looked for before its queries are known."""
+"""Whoever may read or feed something is given a list of what they may.
+
+A trial is looked for before its queries are known.
+"""
 
 
 @pytest.fixture(scope="module")

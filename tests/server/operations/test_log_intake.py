@@ -27,7 +27,9 @@ LINE = '{{"s":"<x:s{}>","p":"<x:p>","o":"\\"{}\\"","at":"2026-01-01T00:00:00Z"}}
 
 
 async def submit_together(log: LogWriter, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Ack], int, int]:
-    """Return the acks of bodies that come in one turn of the event loop, and how often the committer and the event loop were woken."""
+    """Return the acks of bodies that come in one turn of the event loop, and how often the committer and the event
+    loop were woken.
+    """
     intake, loop, woken, told = LogIntake(log), asyncio.get_running_loop(), list[None](), list[None]()
     wake_committer, call_soon = log.wakeups.wake_committer, loop.call_soon_threadsafe
 
@@ -102,7 +104,9 @@ def test_frames_that_found_no_room_count_no_more_once_their_sender_has_gone(tmp_
 
 
 async def submit_short_bodies(log: LogWriter, contents: list[str]) -> tuple[list[Ack | BaseException], list[None]]:
-    """Return what becomes of bodies that come in one turn, each for a stream of its own, and one entry for each that was read by itself."""
+    """Return what becomes of bodies that come in one turn, each for a stream of its own, and one entry for each that
+    was read by itself.
+    """
     intake, alone = LogIntake(log), list[None]()
 
     async def send(number: int, content: bytes) -> Ack:

@@ -1,4 +1,6 @@
-"""These tests check what an operator relies on: figures, ids of requests, lines of the log, the audit, a stop under load."""
+"""These tests check what an operator relies on: figures, ids of requests, lines of the log, the audit, a stop under
+load.
+"""
 
 import json
 import re
@@ -158,7 +160,9 @@ def test_a_disk_that_takes_no_audit_does_not_undo_the_change(tmp_path: Path, cap
 
 @pytest.mark.slow
 def test_a_stop_under_load_loses_nothing(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events are sent over both ways while the server is told to stop and started again; each is there once, and each solution was seen once."""
+    """Events are sent over both ways while the server is told to stop and started again; each is there once, and each
+    solution was seen once.
+    """
     monkeypatch.setenv("EPSPARQL_LOG_FORMAT", "json")
     log = tmp_path / "log"
     client, n = Client(f"http://127.0.0.1:{port}", patience_s=COMPILING_S), 3_000

@@ -120,7 +120,9 @@ def told(seen: Sequence[Solution]) -> list[str]:
     ],
 )
 def test_killed_while_streaming(tmp_path: Path, port: int, runner: str, deaths: int, days: Sequence[slice]) -> None:
-    """kill -9 of the server, a start on the same data: the union of what subscribers see is an undisturbed run's, none twice."""
+    """kill -9 of the server, a start on the same data: the union of what subscribers see is an undisturbed run's,
+    none twice.
+    """
     year = instants(find())
     frames = [frame for part in days for frame in year[part]]
     chance = Random(7)

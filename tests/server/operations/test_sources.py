@@ -1,4 +1,6 @@
-"""Source positions over HTTP and WebSocket, and with both clients: each part of a source is accepted once (docs/sources.md)."""
+"""Source positions over HTTP and WebSocket, and with both clients: each part of a source is accepted once
+(docs/sources.md).
+"""
 
 import asyncio
 import json

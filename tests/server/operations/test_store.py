@@ -47,7 +47,10 @@ def s3(emulator: Served, monkeypatch: pytest.MonkeyPatch) -> S3Bucket:
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["store", pytest.param("bucket", marks=pytest.mark.soak), pytest.param("answer", marks=pytest.mark.soak)])
 def test_a_store_that_is_not_there_is_told(missing: str, s3: S3Bucket, tmp_path: Path) -> None:
-    """The fault is told as other faults of settings are, and without the credentials. test_export.py has a missing bucket; `answer` takes its 30 s."""
+    """The fault is told as other faults of settings are, and without the credentials.
+
+    test_export.py has a missing bucket; `answer` takes its 30 s.
+    """
     with Line(s3) as line:
         if missing == "store":
             line.cut()
@@ -195,7 +198,10 @@ def refused(data: Path, store: str | None = None, *options: str) -> str:
 
 @pytest.mark.slow
 def test_machines_go_one_after_the_other(s3: S3Bucket, tmp_path: Path) -> None:
-    """Each server is killed with -9 and its disk is lost. What was acknowledged is there, and solutions are those of one that was never disturbed."""
+    """Each server is killed with -9 and its disk is lost.
+
+    What was acknowledged is there, and solutions are those of one that was never disturbed.
+    """
     told, options = tmp_path / "log", ["--store", s3.uri("p", user=USER), "--allow-host", "127.0.0.1"]
     machines = 8 if is_full() else 2
     for number in range(machines):
@@ -276,7 +282,9 @@ def get(child: Child, path: str) -> httpx.Response:
 
 @pytest.mark.slow
 def test_all_is_there_again_but_what_retention_let_go(s3: S3Bucket, tmp_path: Path) -> None:
-    """Old segments go from the store; webhooks, paused queries and the background are in the directory that an empty one becomes."""
+    """Old segments go from the store; webhooks, paused queries and the background are in the directory that an empty
+    one becomes.
+    """
     told, data, then = tmp_path / "log", tmp_path / "data", tmp_path / "then"
     fill(data, range(150), begin=True)
     shutil.copytree(data, tmp_path / "whole")
@@ -315,7 +323,9 @@ def newest(store: ObjectStore) -> Manifest:
 
 
 def has_forgotten(store: ObjectStore) -> bool:
-    """Tell whether the first segments of both logs have gone, and in `make soak` their objects, which a server removes once it has run for a minute."""
+    """Tell whether the first segments of both logs have gone, and in `make soak` their objects, which a server
+    removes once it has run for a minute.
+    """
     manifest = newest(store)
     named = {extent.name for extents in manifest.logs.values() for extent in extents}
     gone = all(extent.segment for extents in manifest.logs.values() for extent in extents)

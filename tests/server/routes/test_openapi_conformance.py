@@ -1,4 +1,6 @@
-"""The server keeps to its own OpenAPI document, whatever it is asked: schemathesis makes the requests, and judges the answers."""
+"""The server keeps to its own OpenAPI document, whatever it is asked: schemathesis makes the requests, and judges the
+answers.
+"""
 
 from collections.abc import Iterator
 from typing import Any

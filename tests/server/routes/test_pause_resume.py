@@ -1,4 +1,6 @@
-"""Queries that read the past, and queries that are paused, as clients see them: nothing missing, nothing twice, the same ids."""
+"""Queries that read the past, and queries that are paused, as clients see them: nothing missing, nothing twice, the
+same ids.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

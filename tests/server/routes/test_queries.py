@@ -323,7 +323,9 @@ def test_goals_are_told(http: httpx.Client, client: Client, name: str, stream: s
 
 
 def test_rows_of_each_step_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:
-    """The plan of a query that finds nothing shows where the rows end, as JSON and as text; a text that is only checked has no rows."""
+    """The plan of a query that finds nothing shows where the rows end, as JSON and as text; a text that is only
+    checked has no rows.
+    """
     put(http, name, pairs(stream))
     client.send(stream, "\n".join(event(k) for k in range(1, 4)))
     plan = f"/queries/{segment(name)}/plan"
@@ -372,7 +374,9 @@ def test_a_long_list_comes_in_pages(http: httpx.Client, client: Client, name: st
 
 
 def test_type_errors_of_a_filter_are_told(http: httpx.Client, client: Client, name: str, stream: str) -> None:
-    """Rows for which a filter has no value are told from those for which it is false, whoever decides: compiled code or the host."""
+    """Rows for which a filter has no value are told from those for which it is false, whoever decides: compiled code
+    or the host.
+    """
     text = f"PREFIX : <{EX}> SELECT ?s FROM STREAM <{stream}> WHERE {{ {{ ?s :value ?v }} SEQ {{ ?s :value ?w }} FILTER({{}}) }}"
     conditions = {"numbers": "?v + ?w > 30", "texts": "STRLEN(?v) > 30"}
     for kind, condition in conditions.items():

@@ -1,4 +1,6 @@
-"""ASK, DESCRIBE and queries that complete; graphs of events and of the background; over HTTP, WebSocket and the command line."""
+"""ASK, DESCRIBE and queries that complete; graphs of events and of the background; over HTTP, WebSocket and the
+command line.
+"""
 
 import json
 from pathlib import Path

@@ -27,7 +27,9 @@ SLACK = "https://hooks.slack.com/services/T000/B000/XXXX"
 
 
 def run_commands(text: str, directory: Path, places: dict[str, str]) -> int:
-    """Run a page's commands, with other places for some of its texts, and return how many outputs were as the page says."""
+    """Run a page's commands, with other places for some of its texts, and return how many outputs were as the page
+    says.
+    """
     blocks = BLOCK.findall(text)
     shown = 0
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

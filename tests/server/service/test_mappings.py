@@ -157,7 +157,9 @@ def test_frames_and_short_terms(url: str, client: Client, stream: str) -> None:
 
 
 def test_a_mapping_is_proposed_for_a_body(tmp_path: Path) -> None:
-    """It is what `epsparql map` proposes, relative to the stream's base; nothing is set, and what is no table is refused."""
+    """It is what `epsparql map` proposes, relative to the stream's base; nothing is set, and what is no table is
+    refused.
+    """
     with serving(tmp_path) as url, httpx.Client(base_url=url) as http:
 
         def propose(body: str, media_type: str = "text/csv", query: str = "") -> httpx.Response:

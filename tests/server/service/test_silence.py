@@ -1,4 +1,6 @@
-"""Time passes on streams that fall silent: by the clock where events have no times of their own, else by `idle_timeout` (semantics.md section 8)."""
+"""Time passes on streams that fall silent: by the clock where events have no times of their own, else by
+`idle_timeout` (semantics.md section 8).
+"""
 
 from pathlib import Path
 

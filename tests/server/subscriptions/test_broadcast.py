@@ -1,4 +1,6 @@
-"""Many subscribers of one query: those that keep up are told together, the others read by themselves; each is told everything once, in order."""
+"""Many subscribers of one query: those that keep up are told together, the others read by themselves; each is told
+everything once, in order.
+"""
 
 import json
 import socket

@@ -1,4 +1,6 @@
-"""Partial matches in the query's own words, and the queries of a chain's first operands (docs/decisions/0080-partial-matches-in-words.md)."""
+"""Partial matches in the query's own words, and the queries of a chain's first operands
+(docs/decisions/0080-partial-matches-in-words.md).
+"""
 
 from typing import Any
 

@@ -176,7 +176,7 @@ def test_a_sink_takes_each_entry_whole_where_the_page_has_it() -> None:
         | ({"more": True} if k == 2 else {})
         for k in (1, 2)
     )
-    page = SolutionPage(7, "running", 9, documents, (b"", b""), revised=True)
+    page = SolutionPage(7, "running", 9, documents, (b"", b""), "SELECT * { ?s ?p ?o }", revised=True)
     assert [(each.document["id"], str(each.cursor), each.withdrawn) for each in _number_changes(page, None)] == [("i1", "7/1/1", False)]
 
 

@@ -1,4 +1,6 @@
-"""Webhooks with `once_per`: of the solutions with one key, one is delivered within a duration, whatever fails or begins again."""
+"""Webhooks with `once_per`: of the solutions with one key, one is delivered within a duration, whatever fails or
+begins again.
+"""
 
 import re
 from pathlib import Path
@@ -28,7 +30,10 @@ def alerts(deliveries: list[Delivery]) -> list[str]:
 
 
 def test_repeats_are_left_out_over_failures_and_restarts(tmp_path: Path) -> None:
-    """A failed delivery is tried again. One that is given up does not count as sent, so that the next of its key is due."""
+    """A failed delivery is tried again.
+
+    One that is given up does not count as sent, so that the next of its key is due.
+    """
 
     def answer(number: int, delivery: Delivery) -> Answer:
         if alerts([delivery]) == ["a@10"]:

@@ -1,4 +1,6 @@
-"""Templates of webhooks: what each kind of receiver gets, what is refused at the PUT, what a receiver says, and test messages."""
+"""Templates of webhooks: what each kind of receiver gets, what is refused at the PUT, what a receiver says, and test
+messages.
+"""
 
 import json
 import re

@@ -292,7 +292,10 @@ def test_names_of_this_machine() -> None:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, list[str]]], list[str]]:
-    """Has names under `.test` stand for addresses, the next one at each question: the name server is the attacker's. Gives the questions."""
+    """Has names under `.test` stand for addresses, the next one at each question: the name server is the attacker's.
+
+    Gives the questions.
+    """
     real, asked = socket.getaddrinfo, list[str]()
 
     def let(answers: dict[str, list[str]]) -> list[str]:

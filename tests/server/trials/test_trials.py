@@ -1,4 +1,6 @@
-"""Trials through a real server: what a query would have found is the difference of two replays, and what is asked for wrongly is told."""
+"""Trials through a real server: what a query would have found is the difference of two replays, and what is asked for
+wrongly is told.
+"""
 
 import hashlib
 import json

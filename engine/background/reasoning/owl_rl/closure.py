@@ -1,8 +1,10 @@
-"""OWL 2 RL applies to a background that changes: what follows beyond RDFS is kept up to date (docs/decisions/0029-owl-that-keeps-up.md).
+"""OWL 2 RL applies to a background that changes: what follows beyond RDFS is kept up to date
+(docs/decisions/0029-owl-that-keeps-up.md).
 
-RDFS is looked up in the schema and not kept. Of what follows by it, rules see what they have premises for (`Lift`); what they conclude is kept, and treated as if it
-had been given. A change goes through what it concerns (delete and rederive). First all that may have rested on what is gone is taken back. Then what
-stands for another reason comes again, and then what is new. What is entailed lies in no graph.
+RDFS is looked up in the schema and not kept. Of what follows by it, rules see what they have premises for (`Lift`);
+what they conclude is kept, and treated as if it had been given. A change goes through what it concerns (delete and
+rederive). First all that may have rested on what is gone is taken back. Then what stands for another reason comes
+again, and then what is new. What is entailed lies in no graph.
 """
 
 from collections import Counter, deque
@@ -301,7 +303,8 @@ class Closure:
     def _replaced(self, seen: Fact) -> Iterator[Fact]:
         """Yield a triple with what is the same instead of its subject or object (eq-rep).
 
-        If the triple says that two things are the same, yield all triples about the first, with the second in its place.
+        If the triple says that two things are the same, yield all triples about the first, with the second in its
+        place.
         """
         s, p, o = seen
         same = self.names.same
@@ -418,7 +421,8 @@ class Closure:
             self._activate(instance)
 
     def _relist(self, given: Given) -> list[Fact]:
-        """Take collections as they are given now, and return the axioms of those that are others, which count no longer.
+        """Take collections as they are given now, and return the axioms of those that are others, which count no
+        longer.
 
         What is entailed of a collection's cells says nothing more of its members.
         """

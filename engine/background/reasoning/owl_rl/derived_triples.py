@@ -14,7 +14,9 @@ Ints = NDArray[np.int64]
 Given = dict[int, Ints]
 Pair = tuple[int, int]
 MOST = 1_000_000
-"""OWL may entail so many triples: beyond, there is a clique of equals or a chain that is closed, and the triples grow with its square."""
+"""OWL may entail so many triples: beyond, there is a clique of equals or a chain that is closed, and the triples grow
+with its square.
+"""
 
 
 class Conclusions:

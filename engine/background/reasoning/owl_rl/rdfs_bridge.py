@@ -1,4 +1,6 @@
-"""OWL's rules see those of a triple's consequences by RDFS that a rule has a premise for (and triples of things that are the same)."""
+"""OWL's rules see those of a triple's consequences by RDFS that a rule has a premise for (and triples of things that
+are the same).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -20,9 +22,11 @@ Key = int | tuple[int, int]
 
 
 class Use(NamedTuple):
-    """Says what rules see of a predicate's triples: the classes of its subjects and of its objects, and properties above it.
+    """Says what rules see of a predicate's triples: the classes of its subjects and of its objects, and properties
+    above it.
 
-    They see all triples of `plain` properties. Of `closed` ones they see those whose objects stand below what they ask for.
+    They see all triples of `plain` properties. Of `closed` ones they see those whose objects stand below what they
+    ask for.
     """
 
     plain: tuple[int, ...]

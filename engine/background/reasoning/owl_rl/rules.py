@@ -1,12 +1,13 @@
 """The rules of OWL 2 RL beyond RDFS are data.
 
-Source: OWL 2 Profiles, section 4.3, tables 4 to 9; a line has the name that a rule has there. What stands before `|` is of the schema: its triples make
-a rule of which only the rest is joined with data. `up:p` is the closed form of p: its object is what is stated or something above that, and of a
-number of values it is `1`, however that is written.
+Source: OWL 2 Profiles, section 4.3, tables 4 to 9; a line has the name that a rule has there. What stands before `|`
+is of the schema: its triples make a rule of which only the rest is joined with data. `up:p` is the closed form of p:
+its object is what is stated or something above that, and of a number of values it is `1`, however that is written.
 
-What is left out: that everything is the same as itself and an owl:Thing; what only says again what a hierarchy says (scm-eqc2, scm-eqp2, scm-dom, scm-rng);
-datatypes; contradictions. RDFS has rules of its own. Where some are others in a different form: prp-symp is an inverse, cls-svf2 a domain, cls-int2 and cls-uni
-are superclasses by scm-int and scm-uni. `range` is not there: who has a value whose class the range already tells has some value of the class.
+What is left out: that everything is the same as itself and an owl:Thing; what only says again what a hierarchy says
+(scm-eqc2, scm-eqp2, scm-dom, scm-rng); datatypes; contradictions. RDFS has rules of its own. Where some are others in
+a different form: prp-symp is an inverse, cls-svf2 a domain, cls-int2 and cls-uni are superclasses by scm-int and
+scm-uni. `range` is not there: who has a value whose class the range already tells has some value of the class.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,7 @@
-"""Defines mistakes in events, mappings and backgrounds. Each function returns a set-up with one mistake and the words that name its cause, or None."""
+"""Defines mistakes in events, mappings and backgrounds.
+
+Each function returns a set-up with one mistake and the words that name its cause, or None.
+"""
 
 import re
 from collections.abc import Callable

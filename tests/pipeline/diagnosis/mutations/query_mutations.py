@@ -1,4 +1,7 @@
-"""Defines mistakes in queries. Each function returns a set-up with one mistake and the words that name its cause, or None where it does not apply."""
+"""Defines mistakes in queries.
+
+Each function returns a set-up with one mistake and the words that name its cause, or None where it does not apply.
+"""
 
 import re
 from dataclasses import replace

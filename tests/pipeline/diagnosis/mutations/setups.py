@@ -54,7 +54,9 @@ def answer_setup(setup: Setup, directory: Path) -> Answer:
 
 
 def _write_lines(events: str) -> str:
-    """Return lines of ndjson for events such as `10 m1 temp 35`: seconds, subject, predicate, object (number, 'text' or name), graph."""
+    """Return lines of ndjson for events such as `10 m1 temp 35`: seconds, subject, predicate, object (number, 'text'
+    or name), graph.
+    """
     return "".join(_write_line(*line.split()) for line in events.strip().split("\n"))
 
 
