@@ -84,7 +84,7 @@ def test_another_version_of_pyparsing_parses_again(tmp_path: Path, monkeypatch: 
     keep(tmp_path)
     parsed_texts._language.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(parsed_texts, "version", lambda package: "3.2.99")
+        patch.setattr("importlib.metadata.version", lambda package: "3.2.99")
         with closing(ParsedTexts(tmp_path)) as texts:
             assert not any(text in texts for text in TEXTS)
     parsed_texts._language.cache_clear()
