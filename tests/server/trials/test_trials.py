@@ -214,7 +214,7 @@ def test_a_log_without_its_beginning_says_from_where_a_trial_can_begin(tmp_path:
         with LogWriter(data, cases.frozen_clock) as log:
             cases.readings(log, range(150, 200), Random(2))
     first = min(position for position in snapshots_of(cut).positions() if position >= oldest(cut / "log"))
-    wish, since = {"query": cases.PAIRS, "compare_with": "pairs", "policy": "recent"}, iso(cases.START + 190 * cases.SECOND)
+    wish, since = {"query": cases.PAIRS, "compare_with": "pairs", "policy": "recent"}, iso(cases.START + 165 * cases.SECOND)
     with serving(cut) as url, httpx.Client(base_url=url, timeout=60) as http:
         answer = http.post("/trials", json=wish)
         assert refused(answer) == (409, "offset-gone")
