@@ -270,8 +270,11 @@ class _Check:
         if any(isinstance(each.query, algebra.BackgroundRule) for each in self.history.registrations.values()):
             raise NotChecked("static rules derive background")
         texts = [self.query, *(rule for _, rule in self.writing_rules.values())]
-        if any(isinstance(node, algebra.Once) for node in walk_nodes(tuple(texts))) and self.history.has_divided_instant(self.streams):
-            raise NotChecked("ONCE PER goes by the order of the log, and events of one instant came in several entries")
+        policies = {each.settings.policy for each in (self.registration, *(each for each, _ in self.writing_rules.values()))}
+        ordered = "the policy chronological" if "chronological" in policies else ""
+        ordered = "ONCE PER" if any(isinstance(node, algebra.Once) for node in walk_nodes(tuple(texts))) else ordered
+        if ordered and self.history.has_divided_instant(self.streams):
+            raise NotChecked(f"{ordered} goes by the order of the log, and events of one instant came in several entries")
         between = [each.offset for each, _ in self.writing_rules.values()]
         if between and any(
             min(self.registration.reads_from, *between) < offset < max(self.registration.offset, *between)

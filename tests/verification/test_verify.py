@@ -292,5 +292,24 @@ def test_changes_and_what_was_taken_back_are_told_as_not_checked(tmp_path: Path)
     }
 
 
+def test_what_goes_by_the_order_of_the_log_is_told_as_not_checked(tmp_path: Path) -> None:
+    """Of two right solutions of one instant, the one of the earlier entry consumes, whatever its terms are."""
+    text = "PREFIX : <http://e/> SELECT ?b FROM STREAM <{}> WHERE {{ {{ ?s :a ?a }} SEQ {{ ?s :b ?b }} }}"
+    sent = {"divided": [("a", 1, 1), ("b", 9, 2), ("b", 1, 2), ("b", 5, 3)], "whole": [("a", 1, 1), ("b", 9, 2), ("b", 5, 3)]}
+    with serving(tmp_path) as url:
+        client = Client(url, patience_s=60)
+        for name, events in sent.items():
+            client.create_stream(name)
+            client.register(name, text.format(name), policy="chronological")
+            for predicate, value, second in events:
+                client.send(name, f'{{"s":"<http://e/s>","p":"<http://e/{predicate}>","o":"\\"{value}\\"","at":"2026-01-01T00:00:0{second}Z"}}')
+            client.finish(name)
+            until(lambda name=name: not client.query(name)["lag"], f"{name} has been read")  # type: ignore[misc]  # a default that captures
+    reports = {report.name: report for report in check_directory(tmp_path).queries}
+    assert faults([*reports.values()]) == {}
+    assert (reports["whole"].derived, reports["whole"].reason) == (1, "")
+    assert reports["divided"].reason == "the policy chronological goes by the order of the log, and events of one instant came in several entries"
+
+
 def _find_retraction(data: Path) -> int:
     return next(entry.offset for _, entries, _ in read_log(data) for entry in entries if entry.kind == "events" and entry.members["retracts"])
