@@ -293,7 +293,7 @@ def test_changes_and_what_was_taken_back_are_told_as_not_checked(tmp_path: Path)
 
 
 def test_what_goes_by_the_order_of_the_log_is_told_as_not_checked(tmp_path: Path) -> None:
-    """Of two right solutions of one instant, the one of the earlier entry consumes, whatever its terms are."""
+    """The right solution of the earlier entry consumes, whatever its terms are."""
     text = "PREFIX : <http://e/> SELECT ?b FROM STREAM <{}> WHERE {{ {{ ?s :a ?a }} SEQ {{ ?s :b ?b }} }}"
     sent = {"divided": [("a", 1, 1), ("b", 9, 2), ("b", 1, 2), ("b", 5, 3)], "whole": [("a", 1, 1), ("b", 9, 2), ("b", 5, 3)]}
     with serving(tmp_path) as url:
