@@ -44,8 +44,9 @@ static byte flag_of(Text text, SpanRecord *span, i64 i, i64 end) {
   return PLAIN;
 }
 
-/* Returns whether the string text[i:end] may be short for a term of this place: a prefixed name, `a`, or a dateTime. */
-static int may_be_short(Text text, i64 i, i64 end, int place) {
+/* Returns whether the string text[i:end] may be short for a term of this place: a prefixed name, `a`, or a dateTime. It is kept out of the loop over
+ * lines, most of which have none. */
+__attribute__((noinline)) static int may_be_short(Text text, i64 i, i64 end, int place) {
   if (i == end) return 0;
   byte first = text.at[i];
   if (place == PREDICATE && end - i == 1 && first == 'a') return 1;
@@ -65,8 +66,9 @@ static inline i64 json_term(Terms *terms, i64 i, i64 end, u64 key, int place) {
   return number;
 }
 
-/* Reads a member's value that stands at i and is no string. Returns the place after it, ABSENT if it is for the exact path. */
-static inline i64 read_value(Body *body, i64 i, int member, i64 row) {
+/* Reads a member's value that stands at i and is no string. Returns the place after it, ABSENT if it is for the exact path. It is kept out of the
+ * loop over lines, most of which have strings alone. */
+__attribute__((noinline)) static i64 read_value(Body *body, i64 i, int member, i64 row) {
   Terms *terms = &body->terms;
   u64 key = terms->seed;
   i64 kind, end = value_end(terms->text, i, &kind, &key);
