@@ -30,7 +30,9 @@ from epsparql.terms import RDF, BlankNode, Iri, Literal, Term, TripleTerm
 Ints = NDArray[np.int64]
 MOST_VISITED = 200_000
 """A search that has visited more nodes than this finds no route."""
-_REMEMBERED = 1 << 14
+_REMEMBERED = 1 << 16
+"""The routes that are kept of one graph have at most about so many nodes in all."""
+_MOST_GRAPHS = 16
 _REIFIES = f"<{RDF}reifies>"
 _SUBJECT, _OBJECT = 0, 1
 _BITS = 32
@@ -181,6 +183,16 @@ class _Kept:
     made_of: tuple[Ints, ...]
     graph: RouteGraph
     routes: dict[tuple[int, int], ShortestRoute | None] = field(default_factory=dict)
+    nodes: int = 0
+
+    def keep_route(self, ends: tuple[int, int], route: ShortestRoute | None) -> None:
+        """Keep a route, or that there is none. All others are forgotten first if they would have too many nodes with it."""
+        size = 1 if route is None else len(route.nodes)
+        if self.nodes + size > _REMEMBERED:
+            self.routes.clear()
+            self.nodes = 0
+        self.routes[ends] = route
+        self.nodes += size
 
 
 Graphs = dict[tuple[int, int | None], _Kept]
@@ -206,9 +218,7 @@ def search_route(triples: Triples, graphs: Graphs, arguments: Sequence[Term]) ->
     kept = _find_graph(triples, graphs, numbers[2], numbers[3] if len(numbers) > 3 else None)
     ends = numbers[0], numbers[1]
     if ends not in kept.routes:
-        if len(kept.routes) >= _REMEMBERED:
-            kept.routes.clear()
-        kept.routes[ends] = _read_route(kept.graph, terms, *ends)
+        kept.keep_route(ends, _read_route(kept.graph, terms, *ends))
     return kept.routes[ends]
 
 
@@ -222,6 +232,8 @@ def _find_graph(triples: Triples, graphs: Graphs, predicate: int, weight: int | 
         graph = RouteGraph.from_rows(rows[0]) if kept is None or more is None else kept.graph.with_more(more)
         if weight is not None:
             graph = graph.with_weights(_read_weights(triples.terms, predicate, *rows[1:]))
+        if len(graphs) >= _MOST_GRAPHS:  # a predicate may come from events
+            graphs.clear()
         kept = graphs[predicate, weight] = _Kept(rows, graph)
     return kept
 

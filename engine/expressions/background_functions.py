@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.expressions.extensions import NAMESPACE, OWN
-from engine.expressions.values import ExpressionError
+from engine.expressions.values import MAX_TEXT, ExpressionError
 from epsparql.terms import Literal, Term
 
 ROUTE, ROUTE_LENGTH = f"<{NAMESPACE}route>", f"<{NAMESPACE}routeLength>"
@@ -35,4 +35,8 @@ def call_background_function(function: str, arguments: Sequence[Term], search: R
     route = search(arguments)
     if route is None:
         raise ExpressionError
-    return Literal(" ".join(route.nodes)) if function == ROUTE else route.length
+    if function != ROUTE:
+        return route.length
+    if sum(map(len, route.nodes)) + len(route.nodes) > MAX_TEXT:
+        raise ExpressionError
+    return Literal(" ".join(route.nodes))

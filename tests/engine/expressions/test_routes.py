@@ -15,6 +15,9 @@ from engine.background import routes
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
+from engine.expressions import background_functions
+from engine.expressions.background_functions import ROUTE, ROUTE_LENGTH, call_background_function
+from engine.expressions.values import ExpressionError
 from engine.messages import DROP, Entry, Events, Facts, Finish, Register
 from engine.triples.quads import Quad
 from engine.validation.validate import check
@@ -139,6 +142,29 @@ def test_a_search_beyond_the_bound_finds_nothing(monkeypatch: pytest.MonkeyPatch
     known = index_of(links, weights)
     assert known.find_route(asked) is known.find_route([*asked, WEIGHT]) is None
     assert known.find_route([node("n40"), *asked[1:]]) is not None
+
+
+def test_what_is_kept_of_routes_and_graphs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A predicate may come from events, and a route may be as long as the background."""
+    monkeypatch.setattr(routes, "_REMEMBERED", 20)
+    known = index_of([(k, k + 1) for k in range(15)])
+    for k in range(15):
+        found = known.find_route([node(f"n{k}"), node("n15"), LINK])
+        assert found is not None
+        assert len(found.nodes) == 16 - k
+        (kept,) = known._graphs.values()
+        assert kept.nodes == sum(len(each.nodes) for each in kept.routes.values() if each is not None) <= 20
+    for k in range(100):
+        assert known.find_route([node("n0"), node("n1"), node(f"no link {k}".replace(" ", "-"))]) is None
+        assert len(known._graphs) <= 16
+
+
+def test_a_route_too_long_for_a_text_has_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = index_of([(k, k + 1) for k in range(50)]), [node("n0"), node("n50"), LINK]
+    monkeypatch.setattr(background_functions, "MAX_TEXT", 1_000)
+    assert call_background_function(ROUTE_LENGTH, asked, known.find_route) == Literal("50", XSD + "integer")
+    with pytest.raises(ExpressionError):
+        call_background_function(ROUTE, asked, known.find_route)
 
 
 # ---------------------------------------------------------------- a background that changes
