@@ -64,7 +64,8 @@ def check_event_nodes(parts: Iterable[pa.RecordBatch]) -> None:
 def _rows_of_events(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return the rows about nodes that are named as events."""
     mask = pc.starts_with(pc.cast(batch.column("s"), pa.utf8()), _NODE.decode())
-    return batch.filter(mask).select(["s", "p", "o", "start", "end"]).cast(_PLAIN).to_pylist()
+    found: list[dict[str, Any]] = batch.filter(mask).select(["s", "p", "o", "start", "end"]).cast(_PLAIN).to_pylist()
+    return found
 
 
 def _is_named(node: str, start: int, end: int, event: Event) -> bool:
