@@ -15,8 +15,6 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "operations").glob("*.md")),
-    *sorted((ROOT / "docs" / "recipes").glob("*.md")),
     *sorted((ROOT / "docs" / "cookbook").glob("*.md")),
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
@@ -37,7 +35,7 @@ ALLOWED = {
     "glossary.md": {"goal", "ontology"},  # it explains the engine's word, and names two ontologies of the W3C
     "paper-experiments.md": {"knowledge"},  # the title of a paper
     "questions.md": {"knowledge"},  # what those who come from C-SPARQL look for
-    "operations/stores.md": {"bucket"},  # what S3 has
+    "operations.md": {"bucket"},  # what S3 has
     "configuration.md": {"bucket"},
     "serve --help": {"bucket"},
     "bench --help": {"goals"},  # a benchmark's name
@@ -80,7 +78,10 @@ def described() -> str:
 
 
 def texts() -> dict[str, str]:
-    pages = {page.relative_to(ROOT).as_posix().removeprefix("docs/"): page.read_text(encoding="utf-8") for page in PAGES}
+    pages = {
+        page.relative_to(ROOT / "docs").as_posix() if page.parent.name == "concepts" else page.name: page.read_text(encoding="utf-8")
+        for page in PAGES
+    }
     return pages | helps() | {"openapi.yaml": described()}
 
 
