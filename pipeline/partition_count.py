@@ -1,7 +1,7 @@
 """This module knows how many partitions a data directory's queries are dealt out to, and what the files of each are
 called.
 
-Solutions are the same with any number. Snapshots are of one number (docs/decisions/0025-number-of-partitions.md).
+Solutions are the same with any number. Snapshots are of one number (docs/decisions/0024-buckets.md).
 """
 
 import os

@@ -1,5 +1,5 @@
 """This module bounds what both logs keep: no more than was asked for by age and size, and never less than a start
-would need (docs/operations.md).
+would need (docs/operations/recovery.md).
 
 A log is cut by whole segments, from its beginning.
 """

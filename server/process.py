@@ -66,7 +66,7 @@ def keep_freed_memory() -> None:
     """Have the C library keep freed memory for the next block of events, and share it between threads.
 
     With the usual settings each block of solutions gets new pages, which the system clears first. That took a sixth
-    of the time of rules that derive much (docs/decisions/0121-freed-memory-is-kept.md). And eight heaps for each core
+    of the time of rules that derive much (docs/decisions/0011-terms-in-arrays.md). And eight heaps for each core
     keep what their threads have freed. Arrow uses the same heaps, if this is called before its import.
     `give_back_memory` returns what is kept. Other C libraries than glibc are left as they are.
     """

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_trees import statements_of
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("epsparql", "engine", "pipeline", "server", "connectors", "verification")
 PRIVATE = re.compile(r"(uvicorn\.protocols|fastapi\.dependencies|pyspark\.(daemon|java_gateway))\b")
@@ -29,7 +31,7 @@ def private_imports() -> dict[str, set[str]]:
     """Return the private modules that the product imports, by library."""
     found: dict[str, set[str]] = {}
     for file in (file for package in PACKAGES for file in (ROOT / package).rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text())):
+        for node in statements_of(file):
             for name in names_of(node):
                 if PRIVATE.match(name):
                     found.setdefault(name.partition(".")[0], set()).add(name)

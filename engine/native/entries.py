@@ -7,7 +7,20 @@ addresses and of undefined behaviour.
 
 import os
 from importlib import import_module
+from itertools import chain
+from pathlib import Path
 from types import ModuleType
+
+
+def _check_age(module: ModuleType) -> None:
+    """Refuse a build of a checkout that is older than its source, since its tables may have other columns."""
+    built, root = Path(str(module.__file__)), Path(__file__).parents[1]
+    if not (root / "native/source").is_dir():
+        return
+    age = built.stat().st_mtime_ns
+    for path in chain(root.glob("native/source/*/*"), root.glob("native/source/*.[ch]"), root.glob("*/layout.py"), root.glob("*/*/layout.py")):
+        if path.stat().st_mtime_ns > age:
+            raise ImportError(f"The compiled code {built.name} is older than {path.relative_to(root.parent)}; build it with `make native`")
 
 
 def _load() -> ModuleType:
@@ -26,4 +39,6 @@ def _load() -> ModuleType:
         ) from error
 
 
-globals().update({name: value for name, value in vars(_load()).items() if not name.startswith("__")})
+_native = _load()
+_check_age(_native)
+globals().update({name: value for name, value in vars(_native).items() if not name.startswith("__")})

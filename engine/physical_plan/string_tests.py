@@ -1,5 +1,5 @@
 """This module decides filters by CONTAINS, STRSTARTS and STRENDS for many terms at once
-(docs/decisions/0048-second-paths-of-the-engine.md).
+(docs/decisions/0035-folders-by-subject.md).
 
 The definition is the host's, which answers for each term that is more than a string without escapes.
 """

@@ -2,7 +2,7 @@
 
 A change of the background may bring a solution that stands already: another triple gives it too, or it was looked up
 before and is copied now. A node that decides on absence must not decide on it again
-(docs/decisions/0043-what-stands-passes-once.md).
+(docs/decisions/0036-what-a-window-let-go.md).
 """
 
 from dataclasses import replace

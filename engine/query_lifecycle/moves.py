@@ -5,7 +5,7 @@ What is in one engine moves as it is, where another engine can take its place. F
 the log, as far back as they look.
 
 Another number of partitions is a move of all queries at one entry
-(docs/decisions/0091-another-number-of-partitions.md). Each new engine begins with an earlier one, lets go of what
+(docs/decisions/0104-moves-of-one-set.md). Each new engine begins with an earlier one, lets go of what
 lives elsewhere from then on, and reads for what it lacks.
 """
 

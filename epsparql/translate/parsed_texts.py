@@ -1,5 +1,5 @@
 """This module keeps what texts of queries mean in a file, so that a later process need not parse them again
-(docs/decisions/0086-restart-with-many-queries.md).
+(docs/decisions/0086-many-queries.md).
 
     name of the language's version | record record ...        a record is a checksum, its length, the digest of the text, and the pickled meaning
 

@@ -17,6 +17,7 @@ from pipeline.dataframes.asked import Asked
 from pipeline.errors import FormatError, SolveFailed
 from pipeline.formats.arrow import terms_of
 from pipeline.formats.batches.fast_path import batch_of_columns
+from pipeline.formats.etalis import check_event_nodes
 from pipeline.solutions.formats import TRUE
 
 STREAM = "default"
@@ -116,7 +117,9 @@ def occurrences(table: pa.Table) -> pa.RecordBatch:
             raise FormatError("interval", "start is after end", expected="start <= end")
         if len(start) and not -END_OF_TIME < times[0].min() <= times[1].max() < END_OF_TIME:
             raise FormatError("time", "a time is beyond the years that instants reach")
-        return batch_of_columns([terms_of(table, name, "_:{}".format) for name in "spog"], *times)
+        found = batch_of_columns([terms_of(table, name, "_:{}".format) for name in "spog"], *times)
+        check_event_nodes((found,))
+        return found
     except FormatError as fault:
         raise SolveFailed(f"the DataFrame of events has a row that is no occurrence: {fault}") from None
 

@@ -1,6 +1,8 @@
 """Bodies and files of text/x-etalis-stream: events as ETALIS writes them become the triples that stand for them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,16 +45,13 @@ def may_name_events(batch: pa.RecordBatch) -> bool:
     return texts is not None and _NODE in bytes(texts)
 
 
-def check_event_nodes(batch: pa.RecordBatch) -> None:
-    """See that what a batch says of nodes that are named as events is what these events are.
+def check_event_nodes(parts: Iterable[pa.RecordBatch]) -> None:
+    """See that what the parts of a body say of nodes that are named as events is what these events are.
 
     So no other body describes such a node, and an atom that matches it is decided at once. Raises: FormatError.
     """
-    if not may_name_events(batch):
-        return
-    mask = pc.starts_with(pc.cast(batch.column("s"), pa.utf8()), _NODE.decode())
     found: dict[str, dict[tuple[int, int], dict[int, str]]] = {}
-    for row in batch.filter(mask).select(["s", "p", "o", "start", "end"]).cast(_PLAIN).to_pylist():
+    for row in chain.from_iterable(_rows_of_events(part) for part in parts if may_name_events(part)):
         place = 0 if row["p"] == _TYPE else _ARGUMENTS.get(row["p"])
         event = found.setdefault(row["s"], {}).setdefault((row["start"], row["end"]), {})
         if place is None or event.setdefault(place, row["o"]) != row["o"]:
@@ -60,6 +59,13 @@ def check_event_nodes(batch: pa.RecordBatch) -> None:
     for node, events in found.items():
         if len(events) > 1 or not all(_is_named(node, *interval, event) for interval, event in events.items()):
             _refuse_node(node)
+
+
+def _rows_of_events(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows about nodes that are named as events."""
+    mask = pc.starts_with(pc.cast(batch.column("s"), pa.utf8()), _NODE.decode())
+    found: list[dict[str, Any]] = batch.filter(mask).select(["s", "p", "o", "start", "end"]).cast(_PLAIN).to_pylist()
+    return found
 
 
 def _is_named(node: str, start: int, end: int, event: Event) -> bool:

@@ -85,7 +85,7 @@ class StreamBody:
 
         Raises: FormatError, where it describes an event of ETALIS that it does not bring.
         """
-        check_event_nodes(batch)
+        check_event_nodes((batch,))
         return cls(MappedBody(batch, (), batch.num_rows), key, source)
 
 
@@ -171,7 +171,7 @@ def _read_cloud_events(body: bytes, kind: str, settings: BodySettings, otherwise
 
 
 def _settled(mapped: MappedBody, settings: BodySettings) -> MappedBody:
-    check_event_nodes(mapped.batch)
+    check_event_nodes((mapped.batch,))
     return refuse_rejected(mapped) if settings.on_error == REFUSE else replace(mapped, skips=settings.on_error == SKIP)
 
 

@@ -21,6 +21,7 @@ from epsparql.events.media_types import MAPPED_SUFFIXES, SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
 from pipeline.formats.background import graph_of, read_graphs, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
+from pipeline.formats.etalis import check_event_nodes
 from pipeline.formats.namespaces import NO_NAMES, Namespaces, find_prefix_fault
 from pipeline.formats.ndjson import take_header
 from pipeline.formats.reading_rules import ReadingRules, is_blank
@@ -131,9 +132,21 @@ def occurrences_of(
     With `rounds`, times finer than a microsecond are rounded. Terms of ndjson may have the names of the mapping, and
     `names`, which count before them.
 
-    Raises: SourceFault, also for an event without a time, or an empty file.
+    Raises: SourceFault, also for an event without a time, an empty file, or one that describes an event of ETALIS
+    that it does not bring.
     """
-    path, letters = source.path, letters or DeadLetters()
+    found = _read_occurrences(source, mapping, letters or DeadLetters(), names, rounds=rounds)
+    try:
+        check_event_nodes(found)
+    except FormatError as error:
+        raise SourceFault(source.path, error.message, expected=error.expected) from None
+    return found
+
+
+def _read_occurrences(
+    source: NamedFile | NamedBody, mapping: Mapping | None, letters: DeadLetters, names: Namespaces, *, rounds: bool
+) -> list[pa.RecordBatch]:
+    path = source.path
     if isinstance(source, NamedBody) and source.mapping:
         mapping = _compile(source.mapping, path, names.base)
     known = mapping.names.declare(names.prefixes) if mapping is not None else names

@@ -1,5 +1,5 @@
 """Servers that stand by leave notes in the store, by which the serving one counts them
-(docs/decisions/0088-takeover-by-a-lease.md).
+(docs/decisions/0042-conditional-puts.md).
 
     a server that stands by                    the store                     the serving one
 

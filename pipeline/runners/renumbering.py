@@ -2,7 +2,7 @@
 asked for.
 
 Another number is a move of all queries at one entry: that up to which there are solutions
-(docs/decisions/0091-another-number-of-partitions.md). The engines of the earlier number come to this entry, and those
+(docs/decisions/0104-moves-of-one-set.md). The engines of the earlier number come to this entry, and those
 of the new one begin with them. Only when all have a snapshot there is the number recorded. So a start that is killed
 before leaves the earlier number, with its snapshots, and one that is killed after leaves the new one.
 """

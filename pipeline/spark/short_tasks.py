@@ -1,5 +1,5 @@
 """This module finds solutions by one short task of Spark's after the other, where the machines share a store alone
-(docs/decisions/0051-one-spark-mode.md).
+(docs/decisions/0061-a-task-for-each-partition.md).
 
 A task there cannot write the solution log, which is the driver's. So each task takes the next entries, and returns
 what they bring.

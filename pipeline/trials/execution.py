@@ -2,7 +2,7 @@
 changed it.
 
 An engine here heeds no entry about queries. Its own stand from the trial's beginning, as one that is registered now
-to read from there would (docs/decisions/0067-trials.md).
+to read from there would (docs/decisions/0083-slices.md).
 """
 
 from collections.abc import Callable, Mapping

@@ -25,8 +25,9 @@ from pipeline.solutions.solution_ids import STORED
 
 JSON, XML, CSV, TSV = "application/sparql-results+json", "application/sparql-results+xml", "text/csv", "text/tab-separated-values"
 TABLES = (JSON, XML, CSV, TSV)
+TURTLE = "text/turtle"
 GRAPHS = {
-    "text/turtle": ox.RdfFormat.TURTLE,
+    TURTLE: ox.RdfFormat.TURTLE,
     "application/n-triples": ox.RdfFormat.N_TRIPLES,
     "application/rdf+xml": ox.RdfFormat.RDF_XML,
     "application/ld+json": ox.RdfFormat.JSON_LD,

@@ -6,6 +6,8 @@ own, which shares the background with the parent. A fork can be ended, by time o
 doing. Forking is safe because nothing else runs in this process.
 """
 
+import fcntl
+import gc
 import json
 import os
 import select
@@ -37,7 +39,7 @@ from pipeline.formats.rdf.stored_statements import escape_stored, escape_term
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
-from server.background.answer_text import NotWritable, Text, TooLarge, write_graph, write_table, write_verdict
+from server.background.answer_text import JSON, TURTLE, NotWritable, Text, TooLarge, write_graph, write_table, write_verdict
 from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, STRETCH, TOO_LARGE, Place, Question, Setting
 from server.subordinate_process import bound_memory
 
@@ -80,9 +82,37 @@ def _load_background(setting: Setting) -> _Background:
     rules = [rule for entry in registrations if (rule := read_static_rule(entry)) is not None]
     known = with_standing_rules(index.under(setting["entailment"]), rules)
     known.everything()
-    background = _Background(known, _has_unwritable(known))
-    _solve(background, Question(query="ASK { ?s ?p ?o }", default=None, named=None, media_type="text/csv"), 1 << 10)  # loads the grammar, too
-    return background
+    _warm_up()
+    return _Background(known, _has_unwritable(known))
+
+
+_WARMING = """SELECT DISTINCT ?x (COUNT(DISTINCT ?y) AS ?n) (GROUP_CONCAT(?l; SEPARATOR=", ") AS ?all) (AVG(?k) AS ?m) FROM <x:g> FROM NAMED <x:g> {
+  ?x a x:C ; x:p "a"@en, 'b', 1, 2.5, 1e0, true, "c"^^xsd:date, [ x:q () ], ( x:r ) ; x:s/^x:t|!(a|^x:u) ?y . ?x x:v* ?z . ?z x:w+/x:v? _:b .
+  OPTIONAL { ?y x:l ?l FILTER(LANG(?l) = "en" || REGEX(STR(?l), "^a", "i") && ?k + 1 * 2 - 3 / 4 >= -5 && ?k != 6 && !BOUND(?l)) }
+  { SELECT ?x { ?x ?p ?k FILTER(?k < 5 && ?k > 1 && ?k <= 4 && ?p IN (x:a, x:b) && ?p NOT IN (x:c)) } ORDER BY DESC(?k) ASC(?x) ?p LIMIT 3 OFFSET 1 }
+  UNION { GRAPH ?g { ?x x:k ?k } MINUS { ?x x:gone true } }
+  BIND(IF(CONTAINS(?l, "a"), COALESCE(?k, xsd:integer("1")), CONCAT("a", ?l)) AS ?c) VALUES (?x ?y) { (x:a UNDEF) } VALUES ?z { x:b }
+  FILTER NOT EXISTS { ?x x:no ?y } FILTER EXISTS { ?y x:yes ?x }
+} GROUP BY ?x (STR(?y) AS ?s) HAVING (COUNT(*) > 1) ORDER BY ?n LIMIT 10
+---
+CONSTRUCT { ?x x:p [] } WHERE { ?x x:q ?y } LIMIT 1
+---
+DESCRIBE <x:a> ?x WHERE { ?x x:p <x:b> }
+---
+ASK { ?s ?p ?o }"""
+"""These queries make a process load what most queries need: a fork that does so would do it for itself alone."""
+
+
+def _warm_up() -> None:
+    """Load code and the grammar's patterns by queries over one triple; then keep all that is loaded from being copied."""
+    terms = TermTable()
+    little = _Background(FactIndex(terms).with_change("x:g", numbers_of('<x:a> <x:p> "b" .\n', terms), ADD), False)
+    for query in _WARMING.split("---\n"):
+        text = f"PREFIX x: <x:> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> {query}"
+        media_type = JSON if query.startswith(("SELECT", "ASK")) else TURTLE
+        _solve(little, Question(query=text, default=None, named=None, media_type=media_type), 1 << 16)
+    gc.collect()
+    gc.freeze()  # so that the collections of forks copy no pages
 
 
 def _has_unwritable(known: FactIndex) -> bool:
@@ -114,8 +144,22 @@ def _answer(background: _Background, connection: socket.socket, limit: int) -> N
     with connection, connection.makefile("rwb") as file:
         file.write(b"begun\n")
         file.flush()
-        verdict, detail, text = _judge(background, json.loads(file.readline()), limit)
+        question = json.loads(file.readline())
+        _end_with(connection)
+        verdict, detail, text = _judge(background, question, limit)
+        fcntl.fcntl(connection, fcntl.F_SETFL, 0)
         file.write(json.dumps([verdict, detail]).encode() + b"\n" + text)
+
+
+def _end_with(connection: socket.socket) -> None:
+    """Let this process end once the server closes the connection, whatever the engine is doing.
+
+    SIGIO tells so, and its default action ends the process.
+    """
+    fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(connection, fcntl.F_SETFL, os.O_ASYNC)
+    if select.select([connection], [], [], 0)[0]:  # it was closed before
+        os._exit(0)
 
 
 def _judge(background: _Background, question: Question, limit: int) -> tuple[str, str | Place, bytes]:

@@ -1,7 +1,7 @@
 """This module holds queries to their quotas over all partitions, and appends the entry of the log that stops one
 everywhere.
 
-A partition stops a query that is beyond its quota there (docs/decisions/0059-quotas-over-partitions.md).
+A partition stops a query that is beyond its quota there (docs/decisions/0024-buckets.md).
 """
 
 from collections.abc import Callable, Collection

@@ -1,5 +1,6 @@
 """Serves the SPARQL 1.1 Protocol: queries that are answered once, over the background."""
 
+import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from epsparql.algebra import Ask, Select
 from pipeline.formats.background import UNNAMED_ELEMENT, checked_name
 from pipeline.formats.body_parser import RDF_XML
 from server.background.answer_text import GRAPHS, TABLES
-from server.background.query_pool import QueryPool
+from server.background.query_pool import Answer, QueryPool
 from server.background.query_protocol import Question
 from server.background.service_description import describe_service
 from server.dependencies import ADMIN, Shared
@@ -110,15 +111,37 @@ async def _answer_query(request: Request, service: Service, text: str, default: 
         named=None if named is None else [checked_name(name) for name in named],
         media_type=chosen,
     )
-    answer = await pool.answer_query(question)
+    answer = await _await_answer(request, pool, question)
     if (held := choose_media_type(accept, tuple(offered), answer.version)) != chosen:  # the first choice cannot hold triple terms
         chosen = held
-        answer = await pool.answer_query({**question, "media_type": chosen})
+        answer = await _await_answer(request, pool, {**question, "media_type": chosen})
     if chosen == RDF_XML and UNNAMED_ELEMENT in answer.text:
         detail = "RDF/XML has no name for a predicate that does not end in an XML name"
         raise Fault(Problem(HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", detail, expected=", ".join(GRAPHS)))
     content_type = chosen if chosen not in TABLES or "sparql" in chosen else f"{chosen}; charset=utf-8"
     return service.admission.answers.create_response(answer.text, versioned(content_type, answer.version))
+
+
+async def _await_answer(request: Request, pool: QueryPool, question: Question) -> Answer:
+    """Return the answer to a query. If the client hangs up meanwhile, the query ends.
+
+    Raises: as `answer_query`; a Fault 400, which only the log shows, if the client hangs up.
+    """
+    answering = asyncio.ensure_future(pool.answer_query(question))
+    leaving = asyncio.ensure_future(_wait_for_leaving(request))
+    try:
+        await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if answering.done():
+            return answering.result()
+        raise bad_request("hung-up", "the client hung up before its query was answered")
+    finally:
+        answering.cancel()
+        leaving.cancel()
+
+
+async def _wait_for_leaving(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _no_update() -> Fault:

@@ -118,8 +118,8 @@ def test_spark_s_classes_and_script_are_where_compose_says() -> None:
 
 
 def unit() -> dict[str, str]:
-    """Return the settings of the service that docs/operations.md shows."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    """Return the settings of the service that docs/operations/deployment.md shows."""
+    text = (ROOT / "docs" / "operations" / "deployment.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     read = configparser.RawConfigParser()
     read.optionxform = str  # type: ignore[assignment,method-assign]  # the names of settings keep their case
@@ -142,7 +142,7 @@ def test_systemd_takes_the_service(tmp_path: Path) -> None:
     """The programs are not installed here, so others stand in their place."""
     if shutil.which("systemd-analyze") is None:
         pytest.skip("this machine has no systemd")
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "operations" / "deployment.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```ini\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     file = tmp_path / "epsparql.service"
     file.write_text(block.replace("/opt/epsparql/bin/epsparql", sys.executable))

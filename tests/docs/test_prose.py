@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "operations").glob("*.md")),
     *sorted((ROOT / "docs" / "cookbook").glob("*.md")),
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]
@@ -35,7 +36,7 @@ ALLOWED = {
     "glossary.md": {"goal", "ontology"},  # it explains the engine's word, and names two ontologies of the W3C
     "paper-experiments.md": {"knowledge"},  # the title of a paper
     "questions.md": {"knowledge"},  # what those who come from C-SPARQL look for
-    "operations.md": {"bucket"},  # what S3 has
+    "operations/stores.md": {"bucket"},  # what S3 has
     "configuration.md": {"bucket"},
     "serve --help": {"bucket"},
     "bench --help": {"goals"},  # a benchmark's name
@@ -78,10 +79,7 @@ def described() -> str:
 
 
 def texts() -> dict[str, str]:
-    pages = {
-        page.relative_to(ROOT / "docs").as_posix() if page.parent.name == "concepts" else page.name: page.read_text(encoding="utf-8")
-        for page in PAGES
-    }
+    pages = {page.relative_to(ROOT).as_posix().removeprefix("docs/"): page.read_text(encoding="utf-8") for page in PAGES}
     return pages | helps() | {"openapi.yaml": described()}
 
 

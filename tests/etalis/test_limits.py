@@ -63,7 +63,7 @@ JOINED = [
 def test_an_event_asks_the_host_nothing(program: str) -> None:
     """A question takes twenty times as long as a join.
 
-    A few are there once a program: its constants (docs/decisions/0090-events-where-they-come.md).
+    A few are there once a program: its constants (docs/decisions/0060-a-program-is-one-query.md).
     """
     engine, n = Engine(), 120
     text, policy = query_text(f"print_trigger(d/2). {program}")

@@ -1,4 +1,4 @@
-"""`epsparql backup` copies a directory whose server runs, as docs/operations.md says, and a server continues from the
+"""`epsparql backup` copies a directory whose server runs, as docs/operations/recovery.md says, and a server continues from the
 copy.
 """
 
@@ -23,7 +23,7 @@ from tests.server.conftest import serving, until
 from tests.support import spark_cases as cases
 from tests.support.shell_pages import run_page
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operations" / "recovery.md"
 
 
 def section() -> str:

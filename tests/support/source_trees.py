@@ -1,6 +1,7 @@
 """The statements of our source files, which are parsed once for all tests that look at them."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,9 +11,12 @@ from pathlib import Path
 def statements_of(file: Path) -> tuple[ast.AST, ...]:
     """Return the module and the statements of a file.
 
-    Expressions, which are most of a tree and hold no definitions and imports, are not walked.
+    Expressions, which are most of a tree and hold no definitions and imports, are not walked. All trees stay, so the
+    garbage collector does not look at them, which would take as long as parsing.
     """
-    return tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
+    found = tuple(list_statements(ast.parse(file.read_text(encoding="utf-8"))))
+    gc.freeze()
+    return found
 
 
 def list_statements(node: ast.AST) -> Iterator[ast.AST]:

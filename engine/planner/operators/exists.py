@@ -112,7 +112,7 @@ def _plan_optional_inside(builder: PlanBuilder, kept: Scope, optional: OptionalI
 
     The joins are made whatever the outer solution is. EXISTS is true if a join agrees with the outer solution, or a
     solution of the kept side for which no such join was found. So the joins that were found are kept although the
-    background lets them go (docs/decisions/0057-what-exists-found-for-each.md).
+    background lets them go (docs/decisions/0036-what-a-window-let-go.md).
     """
     left, other = sides_of(optional.pattern)
     found, moment, past = (builder.add_variable(name) for name in ("found", "moment", "past"))

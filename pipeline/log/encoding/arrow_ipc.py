@@ -56,7 +56,7 @@ def pack_rows(rows: pa.RecordBatch) -> Part:
     """Return rows as a stream, padded to a multiple of 8 bytes. Where there are many, it is compressed as a whole.
 
     That takes half of the time of compressed buffers, because Zstandard prepares its memory once and not ten times
-    (docs/decisions/0117-slices-in-one-piece.md).
+    (docs/decisions/0024-buckets.md).
     """
     stream = stream_of(rows)
     if rows.num_rows < COMPRESSED_ROWS:

@@ -30,12 +30,12 @@ GATHERED = {
     "asyncapi.yaml": "reference/asyncapi.yaml",
 }
 """Files outside of docs/ that the site has too, and where."""
-_DECISIONS = "docs/decisions"
+_FOR_DEVELOPERS = "docs/decisions"
+"""The folder of docs/ that the site leaves out. Its pages have reasons for those who change the code."""
 _LINK = re.compile(r"(?P<text>\[[^\[\]]*\])\((?P<path>[^()\s#]*)(?P<anchor>#[^()\s]*)?\)")
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:")
 _LIST, _TABLE, _FENCE = re.compile(r"\s*([-*]|\d+\.) "), re.compile(r"\s*\|"), re.compile(r"\s*```")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-_NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 
 
 class SiteFault(Exception):
@@ -71,34 +71,21 @@ def _gather(root: Path, docs: Path) -> None:
     places |= {
         path.relative_to(root).as_posix(): path.relative_to(root / "docs").as_posix()
         for path in sorted((root / "docs").rglob("*"))
-        if path.is_file() and path.suffix != ".toml"
+        if path.is_file() and path.suffix != ".toml" and path.parent != root / _FOR_DEVELOPERS
     }
-    decisions = [name for name in places if name.startswith(_DECISIONS)]
-    places[_DECISIONS] = places[f"{_DECISIONS}/"] = "decisions/index.md"
     for source, place in places.items():
-        if source.rstrip("/") == _DECISIONS:
-            continue
         target = docs / place
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.suffix == ".md":
-            text = adapt_page(source, (root / source).read_text(encoding="utf-8"), places, root)
-            target.write_text(_NOT_SEARCHED * (source in decisions) + text, encoding="utf-8")
+            target.write_text(adapt_page(source, (root / source).read_text(encoding="utf-8"), places, root), encoding="utf-8")
         else:
             shutil.copy(root / source, target)
-    (docs / "decisions" / "index.md").write_text(_list_decisions(docs, [places[name] for name in decisions]), encoding="utf-8")
     document = yaml.load((root / "openapi.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     pages = {f"http/{name}": text for name, text in write_http_pages(document).items()}
     for name, text in (pages | {"commands.md": write_command_page(), "python.md": write_python_page()}).items():
         target = docs / "reference" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
-
-
-def _list_decisions(docs: Path, places: list[str]) -> str:
-    """Return a page that links all decisions by their titles."""
-    titles = {place: (docs / place).read_text(encoding="utf-8").removeprefix(_NOT_SEARCHED).partition("\n")[0].lstrip("# ") for place in places}
-    lines = [f"- [{title}]({place.removeprefix('decisions/')})" for place, title in sorted(titles.items())]
-    return "\n".join(("# Decisions", "", "Each page gives the reasons for one part of the design.", "", *lines)) + "\n"
 
 
 def adapt_page(source: str, text: str, places: dict[str, str], root: Path) -> str:

@@ -54,7 +54,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     except OSError as fault:
         return fail(fault)
     except Unreadable as fault:
-        return fail(f"{fault}; docs/operations.md says what to do (Damaged files)", BROKEN)
+        return fail(f"{fault}; docs/operations/recovery.md says what to do (Damaged files)", BROKEN)
     reports = found.queries
     if arguments.query is not None and not reports:
         return fail(f"the log of {arguments.data} has no query {arguments.query!r}")

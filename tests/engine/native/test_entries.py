@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -78,3 +79,12 @@ def test_a_build_may_be_named(build: str) -> None:
 def test_an_unknown_build_is_a_fault() -> None:
     found = subprocess.run([sys.executable, "-c", ASKED], env=os.environ | {"EPSPARQL_NATIVE": "fast"}, capture_output=True, text=True, check=False)
     assert "EPSPARQL_NATIVE is 'fast', which is no build; leave it out, or say avx2, portable or checked" in found.stderr
+
+
+def test_a_build_older_than_its_source_is_refused(tmp_path: Path) -> None:
+    """Its tables may have other columns than those of the modules in Python."""
+    old = tmp_path / "_portable.abi3.so"
+    old.touch()
+    os.utime(old, (0, 0))
+    with pytest.raises(ImportError, match=r"_portable\.abi3\.so is older than engine/native/.+; build it with `make native`"):
+        vars(entries)["_check_age"](SimpleNamespace(__file__=str(old)))

@@ -83,20 +83,12 @@ at every level.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Holds what a text gave: the fault's code, or `query`; and the processor time of the answer."""
-
-    found: str
-    seconds: float
-
-
 def corpus() -> list[str]:
     return [_PROLOGUE + text for text in VALID]
 
 
-def outcome(text: str, patience_s: float = PATIENCE_S) -> Outcome:
-    """Parse a text.
+def outcome(text: str, patience_s: float = PATIENCE_S) -> str:
+    """Parse a text, and return the fault's text or `query`.
 
     Raises AssertionError where the answer is late, has no place in the text, or is a query that its own text does not
     give back.
@@ -108,12 +100,12 @@ def outcome(text: str, patience_s: float = PATIENCE_S) -> Outcome:
     if isinstance(answer, QueryError):
         assert answer.message, text
         assert 0 <= answer.span.start <= answer.span.end <= len(text), text
-        return Outcome(answer.code, seconds)
+        return str(answer)
     for doubt in answer.warnings:
         assert doubt.span is None or 0 <= doubt.span.start < doubt.span.end <= len(text), (doubt, text)
     again = render(answer.query)
     assert len(again) > MAX_LENGTH or word_beyond(again) is not None or parse(again).query == answer.query, f"{text!r} is rendered as {again!r}"
-    return Outcome("query", seconds)
+    return "query"
 
 
 def _answer(text: str) -> ParsedQuery | QueryError:

@@ -589,7 +589,7 @@ STAMPS = {
 }
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(1000, 20), deadline=None)
 @given(st.data())
 def test_csv_against_a_plain_mapper(data: st.DataObject) -> None:
     import csv
@@ -603,7 +603,7 @@ def test_csv_against_a_plain_mapper(data: st.DataObject) -> None:
     check_against_plain(RICH | {"time_format": fmt}, out.getvalue().encode(), CSV)
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(1000, 20), deadline=None)
 @given(st.data())
 def test_json_against_a_plain_mapper(data: st.DataObject) -> None:
     fmt = data.draw(st.sampled_from(list(STAMPS)))

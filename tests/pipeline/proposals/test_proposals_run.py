@@ -60,7 +60,7 @@ def tables(draw: st.DrawFn) -> tuple[bytes, int]:
     return out.getvalue().encode(draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))), len(rows)
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(1000, 20), deadline=None)
 @given(tables())
 def test_generated_tables(table: tuple[bytes, int]) -> None:
     check_runs(table[0], CSV, table[1])
@@ -72,7 +72,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.di
 DOCUMENTS = st.dictionaries(st.sampled_from(["ts", "id", "v", "data", "rows", "payload", "schema"]), VALUES, max_size=5)
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(1000, 20), deadline=None)
 @given(SCALARS, st.lists(DOCUMENTS, min_size=1, max_size=4))
 def test_generated_documents(value: Any, documents: list[dict[str, Any]]) -> None:
     check_runs("\n".join(json.dumps(each) for each in [{"own": value}, *documents]).encode(), JSON)

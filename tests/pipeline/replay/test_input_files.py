@@ -1,5 +1,6 @@
 """These tests check how a replay's files become blocks of the log."""
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pipeline.dataframes import engine_task
+from pipeline.errors import SolveFailed
 from pipeline.formats.batches.batch_builder import batch_of
 from pipeline.formats.body_parser import NDJSON
 from pipeline.replay import input_files
@@ -84,3 +87,26 @@ def test_a_fault_has_its_line_in_the_whole_file(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(input_files, "_PART_BYTES", 250)
     with pytest.raises(SourceFault, match=f"{re.escape(str(path))}{place}"):
         input_files.occurrences_of(NamedFile("", path))
+
+
+NODE = '{"s":"<urn:ele:event:a411dcbf446b5171c735e1ad9b170e87>","p":"<%s>","o":%s,"start":"1970-01-01T00:00:01Z","end":"1970-01-01T00:00:02Z"}\n'
+EVENT = [  # d(1,x) on [1 s, 2 s]
+    NODE % ("http://www.w3.org/1999/02/22-rdf-syntax-ns#type", '"<urn:ele:d>"'),
+    NODE % ("urn:ele:arg1", '"\\"1\\"^^<http://www.w3.org/2001/XMLSchema#integer>"'),
+    NODE % ("urn:ele:arg2", '"<urn:ele:x>"'),
+]
+
+
+def test_a_file_or_table_describes_a_node_of_an_event_as_the_event(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The check is over the whole file, whose parts may end inside an event."""
+    monkeypatch.setattr(input_files, "_PART_BYTES", 8)
+    path = tmp_path / "events.ndjson"
+    path.write_text("".join(EVENT))
+    assert [rows.num_rows for rows in input_files.occurrences_of(NamedFile("s", path))] == [1, 1, 1]
+    path.write_text("".join(EVENT[:2]))
+    with pytest.raises(SourceFault, match="describes <urn:ele:event:a411dcbf446b5171c735e1ad9b170e87> otherwise"):
+        input_files.occurrences_of(NamedFile("s", path))
+    rows = pa.Table.from_pylist([{**dict.fromkeys("spog"), **json.loads(line), "g": None, "start": 10**6, "end": 2 * 10**6} for line in EVENT])
+    assert engine_task.occurrences(rows).num_rows == 3
+    with pytest.raises(SolveFailed, match="describes <urn:ele:event:a411dcbf446b5171c735e1ad9b170e87> otherwise"):
+        engine_task.occurrences(rows[1:])

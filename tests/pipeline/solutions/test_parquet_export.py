@@ -57,7 +57,11 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     return Target(kind, str(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("case", ["completing", "changing", "rules"])
+in_a_directory = pytest.mark.parametrize("out", ["directory", pytest.param("s3", marks=pytest.mark.soak)], indirect=True)
+"""What does not depend on the place is tried in a directory, and in a store by `make soak`."""
+
+
+@pytest.mark.parametrize("case", ["completing", pytest.param("changing", marks=pytest.mark.soak), "rules"])
 def test_every_solution_is_exported_once(case: str, tmp_path: Path, out: Target) -> None:
     cases.write(case, tmp_path / "data")
     run(tmp_path / "data")
@@ -135,7 +139,7 @@ export.Exporter(Path(sys.argv[1]), place, dict).round()
 """Ends with no chance to clean up before the n-th file or note."""
 
 
-@pytest.mark.parametrize("out", ["directory", pytest.param("s3", marks=pytest.mark.soak)], indirect=True)
+@in_a_directory
 def test_an_export_that_is_killed_anywhere_ends_with_each_solution_once(tmp_path: Path, out: Target) -> None:
     """Each time the log has grown, so a range that was not noted would end elsewhere.
 
@@ -176,6 +180,7 @@ def test_a_query_that_was_replaced_is_read_by_its_own_text(tmp_path: Path) -> No
     assert len({registered for _, registered, *_ in logged(data)}) == 2
 
 
+@in_a_directory
 def test_solutions_that_are_found_again_are_waited_for(tmp_path: Path, out: Target) -> None:
     """After the machine's fall the solution log may end before what was exported."""
     cases.write("sequences", tmp_path / "data")
@@ -226,6 +231,7 @@ def test_a_mark_that_is_none_is_of_no_log(tmp_path: Path) -> None:
         assert not any(marks.holds(each) for each in ("", "x", found + "0", "999-1000:1-00000000"))
 
 
+@in_a_directory
 def test_a_copy_goes_on_until_it_has_parted(tmp_path: Path, out: Target) -> None:
     """A data directory that was restored from a copy is the same log up to where the copy ends, and another one after
     that.
@@ -254,6 +260,7 @@ def standing(data: Path, out: Target) -> Exporter:
     return Exporter(data, out.place(), lambda: {0: cases.PAIRS})
 
 
+@in_a_directory
 def test_what_the_log_no_longer_keeps_cannot_be_gone_on_from(tmp_path: Path, out: Target) -> None:
     """While a server exports, its limits wait; without `--export` they do not."""
     data = tmp_path / "data"
@@ -303,6 +310,7 @@ def test_who_goes_between_two_rounds_is_read_by_the_text_that_it_had(tmp_path: P
     assert values(out.rows()) == Counter({row: n for row, n in logged(data).items() if not restarted or row[1] == later})
 
 
+@in_a_directory
 def test_a_place_is_begun_where_the_logs_begin(tmp_path: Path, out: Target) -> None:
     """Also where the solutions are kept for longer than what they were found in."""
     data = tmp_path / "data"

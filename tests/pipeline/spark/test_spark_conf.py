@@ -43,6 +43,7 @@ def test_what_is_chosen_goes_before_ours_or_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # in CI, test_spark_runner.py looks at the command lines of a JVM with chosen settings
 def test_a_session_has_what_was_chosen_and_what_the_environment_s_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.test.file file\nspark.test.both file\nspark.sql.session.timeZone CET\n")

@@ -79,11 +79,15 @@ def test_a_runner_with_too_few_slots_says_so_and_does_not_try_again(tmp_path: Pa
 
 
 def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The runner takes the Java of PyPI; the session of the other tests has the system's, if there is one."""
+    """The runner takes the Java of PyPI; the session of the other tests has the system's, if there is one.
+
+    All users see a command line, so a chosen secret stands in none.
+    """
     monkeypatch.setenv("EPSPARQL_JAVA", "pypi")
+    conf = ("spark.test.secret=hidden", "spark.driver.extraJavaOptions=-Dtest.option=1")
     commits: list[int] = []
     with LogWriter(tmp_path, cases.frozen_clock) as log:
-        runner = SparkRunner(tmp_path, "local[2,4]", heartbeat=log.heartbeat)
+        runner = SparkRunner(tmp_path, "local[2,4]", log.heartbeat, SparkOptions(conf=conf))
         runner.on_commit(commits.append)
         runner.start()
         try:
@@ -91,7 +95,8 @@ def test_a_runner_serves_a_growing_log_and_ends_without_a_trace(tmp_path: Path, 
             assert runner.state == "running"
             assert runner.pid is not None
             family = cases.below(runner.pid)
-            assert any("java" in args for args in family.values())
+            assert any("java" in args and "-Dtest.option=1" in args for args in family.values())
+            assert not any("hidden" in args for args in family.values())
             cases.sequences(log)
             cases.reached(tmp_path, cases.finish(log) + 1, 60, lambda: runner.state)
             cases.eventually(lambda: runner.position == log.head(), 10, lambda: str(runner.position))

@@ -1,4 +1,4 @@
-"""The configuration of nginx in docs/operations.md, run with Debian's nginx in front of a server: requests,
+"""The configuration of nginx in docs/operations/access.md, run with Debian's nginx in front of a server: requests,
 WebSockets and event streams over TLS.
 """
 
@@ -17,7 +17,7 @@ from epsparql.client import Client, Solution
 from tests.server.access.test_tls import write_certificate
 from tests.server.conftest import DEADLINE_S, event, serving, values
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations" / "access.md"
 NGINX = shutil.which("nginx", path="/usr/sbin:/usr/bin")
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from pipeline.formats.body_parser import RDF_XML
 from tests.server.conftest import DEADLINE_S, EX, serving
+from tests.support.logs import until
 
 PREFIX = f"PREFIX : <{EX}> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> "
 JSON = {"Accept": "application/sparql-results+json"}
@@ -253,10 +254,28 @@ class TestSparqlRefusals:
             assert (answer.status_code, answer.json()["code"]) == (status, code), answer.text
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_query_ends_when_its_client_hangs_up(tmp_path: Path, method: str) -> None:
+    with serving(tmp_path, sparql_processes=1, sparql_timeout_s=600.0) as url:
+        put(url, f"{EX}pets", " ".join(f":s{k} :p :o{k} ." for k in range(50)))
+        with httpx.Client(base_url=url, timeout=DEADLINE_S) as client:
+            assert ask(client, "ASK {}").status_code == 200
+            body = {"params" if method == "GET" else "data": {"query": PREFIX + ENDLESS}}
+            with pytest.raises(httpx.ReadTimeout):
+                client.request(method, "/sparql", timeout=0.5, **body)  # type: ignore[arg-type]  # one of the two
+            assert ask(client, "ASK {}").json()["boolean"], "the only place is free again"
+            until(lambda: not children(hosts()), "the process of the query ends")
+
+
+def children(parents: set[int]) -> set[int]:
+    """The processes over a background that these have started."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {int(row.split()[0]) for row in listed[1:] if int(row.split()[1]) in parents and "server.background.query_process" in row}
+
+
 def hosts() -> set[int]:
     """The processes of this one's servers that hold a background."""
-    listed = subprocess.run(["ps", "-ww", "-eo", "pid,ppid,args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return {int(row.split()[0]) for row in listed if row.split()[1] == str(os.getpid()) and "server.background.query_process" in row}
+    return children({os.getpid()})
 
 
 def test_a_process_that_was_killed_is_followed_by_another_and_the_last_one_goes_with_its_server(tmp_path: Path) -> None:

@@ -89,10 +89,10 @@ def test_a_checkout_without_the_site_shows_the_sources(http: httpx.Client, monke
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "make docs" in page.text
     links = re.findall(r'href="([^"]+)"', page.text)
-    assert {"operations.md", "concepts/background.md"} <= {*links}
-    for name in ("operations.md", "operations/", "operations"):
+    assert {"operations/recovery.md", "concepts/background.md"} <= {*links}
+    for name in ("operations/recovery.md", "operations/recovery/", "operations/recovery"):
         answer = http.get(f"/docs/{name}")
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
-        assert answer.text == (SOURCES / "operations.md").read_text(encoding="utf-8")
+        assert answer.text == (SOURCES / "operations" / "recovery.md").read_text(encoding="utf-8")
     for name in ("zensical.toml", "../README.md", "..%2FREADME.md", "nothing"):
         assert http.get(f"/docs/{name}").status_code == 404

@@ -1,5 +1,5 @@
 """OWL 2 RL applies to a background that changes: what follows beyond RDFS is kept up to date
-(docs/decisions/0029-owl-that-keeps-up.md).
+(docs/decisions/0075-static-rules.md).
 
 RDFS is looked up in the schema and not kept. Of what follows by it, rules see what they have premises for (`Lift`);
 what they conclude is kept, and treated as if it had been given. A change goes through what it concerns (delete and

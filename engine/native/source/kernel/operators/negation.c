@@ -2,7 +2,7 @@
  *
  * The decided side waits until its stratum's turn at the close of its instant; then all that can count against it is stored. If that all describes a
  * node that is local, the end of the entry is enough. The store of that side has no partners. It keeps the timeless rows that were not handed on by
- * themselves (docs/decisions/0056-what-was-decided-is-kept.md). */
+ * themselves (docs/decisions/0036-what-a-window-let-go.md). */
 
 enum { ROOM_TO_ASK = 4, CARRY_ON = -1, DESCEND = -2 };
 /* ROOM_TO_ASK: left in the memo, or a step that asks for many goals waits for answers first. CARRY_ON, DESCEND: beside verdicts. */
