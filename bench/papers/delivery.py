@@ -51,9 +51,10 @@ The closure goes back from the next location.
 """
 ROUTES = {
     "routes": """SELECT ?agent ?here ?via WHERE {
-  { ?agent :at ?here } SEQ { { ?here :openTo ?via } EQUALS { ?via :reachedBy ?agent } } WITHIN "PT1M"^^xsd:duration }""",
+  { ?agent :at ?here } SEQ { { ?here :openTo ?via } EQUALS { ?via :reachedBy ?agent } } WITHOUT { ?agent :at ?moved }
+    WITHIN "PT1M"^^xsd:duration }""",
 }
-"""Each solution is a place to go on to, from which the next location can be reached."""
+"""Each solution is a place to go on to from the present one, from which the next location can be reached."""
 
 
 @dataclass(frozen=True, slots=True)

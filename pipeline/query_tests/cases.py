@@ -32,13 +32,13 @@ class Case:
     """Describes a test: what is replayed, and what is expected of it.
 
     `read` returns both, given a directory for files that a timeline stands for, or raises SourceFault. `update`
-    writes the solutions that were found in place of those expected; None where they are in a page.
+    writes the solutions that were found in place of those expected.
     """
 
     name: str
     path: Path
     read: Callable[[Path], tuple[Replay, list[Solution]]]
-    update: Callable[[list[Solution]], None] | None = None
+    update: Callable[[list[Solution]], None]
 
 
 def find_cases(paths: list[Path]) -> list[Case]:
@@ -205,7 +205,7 @@ def _lines_before(block: re.Match[str]) -> int:
 def _of_page(page: Path) -> Iterator[Case]:
     for example in examples_in(page.read_text(encoding="utf-8")):
         if example.timeline is not None:
-            yield Case(f"{page}:{example.line}", page, _Shown(page, example).read)
+            yield Case(f"{page}:{example.line}", page, _Shown(page, example).read, _Shown(page, example).update)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,3 +220,10 @@ class _Shown:
         drawn = parse_timeline(self.example.timeline, self.page, self.example.query, self.example.timeline_line)
         query = QueryFile(self.page, declare_prefixes(self.example.query))
         return _with_drawing(Replay([query], [], []), drawn, directory), list(drawn.expected)
+
+    def update(self, found: list[Solution]) -> None:
+        """Draw the solutions anew in the block of this query. Other blocks of the page may have been drawn anew before."""
+        text, old = self.page.read_text(encoding="utf-8"), f"```timeline\n{self.example.timeline}```"
+        begin = text.index(old, text.index(self.example.query))
+        drawn = update_timeline(self.example.timeline or "", self.page, self.example.query, found)
+        self.page.write_text(f"{text[:begin]}```timeline\n{drawn}```{text[begin + len(old) :]}", encoding="utf-8")

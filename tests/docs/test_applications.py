@@ -4,10 +4,12 @@
 
 import json
 import re
+import runpy
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,14 @@ import pytest
 
 from bench.papers.blizzard import AREAS, NEARBY, blizzard_rules, kilometres
 from bench.papers.datasets import Place, micros, read_airports, read_buoy, read_speeds, read_tideless, read_weather
-from bench.papers.delivery import ROUTES, RULES, Journey, grid
-from bench.papers.feeds import Event, iri, number_term
+from bench.papers.delivery import ROUTES, RULES, Journey, grid, is_closed
+from bench.papers.feeds import BEGIN, SECOND, Event, iri, number_term
 from bench.papers.tsunami import CHILE, QUERY
+from epsparql.client import Client
 from pipeline.query_tests.timelines import declare_prefixes
 from server.cli.commands import main
 from tests.docs.test_docs import ROOT
+from tests.server.conftest import serving
 
 pytestmark = pytest.mark.slow
 
@@ -150,11 +154,146 @@ def test_goods_delivery(replays: Replays) -> None:
     texts = dict(zip((*RULES, *ROUTES), blocks("Goods delivery"), strict=True))
     assert {name: squeezed(text) for name, text in texts.items()} == {name: squeezed(text) for name, text in (RULES | ROUTES).items()}
     journey = Journey.draw(grid(), 2, 3)
-    found = {
-        (local(each["agent"]), local(each["here"]), local(each["via"])) for each in replays.queries(texts, journey.events(), journey.background())
-    }
+    elsewhere = Event(iri("agent/0"), iri("at"), iri("place/nowhere"), BEGIN - SECOND)
+    events = [elsewhere, *journey.events()]
+    found = {(local(each["agent"]), local(each["here"]), local(each["via"])) for each in replays.queries(texts, events, journey.background())}
     assert found == {(agent, here, via) for _, agent, here, via in journey.expected()}
     assert len(found) > 5
+
+
+def test_an_agent_who_follows_its_routes_arrives(tmp_path: Path) -> None:
+    """Roads close and open between its questions; each step that it takes is along a road that is open then."""
+    rule, query = (declare_prefixes(text) for text in blocks("Whole routes"))
+    journey, waits = Journey.draw(grid(), 1, 3), 0
+    here, *goals = journey.visits[0]
+    last: str | None = None
+    with serving(tmp_path) as url:
+        client = Client(url)
+        client.load_background("roads", journey.background(), "application/n-triples")
+        client.register("link", rule)
+        client.register("route", query)
+        for step in range(60):
+            closed = {(x, y) for x, y in journey.roads if is_closed(x, y, step)}
+            client.load_background("closed", "".join(f"{iri(f'road/{x}/{y}')} {iri('inaccessible')} true .\n" for x, y in closed))
+            at = BEGIN + 10 * step * SECOND
+            for predicate, place, instant in (("at", here, at), ("asks", goals[0], at + SECOND), ("at", here, at + 2 * SECOND)):
+                client.send("default", json.dumps(written(Event(iri("agent/0"), iri(predicate), iri(f"place/{place}"), instant))))
+            (found,) = client.solutions("route", after=last, wait_s=30)
+            last = found.id
+            assert str(found["here"]) == f"{EXAMPLE}place/{here}"
+            if "route" not in found:
+                waits += 1
+                continue
+            way = [place.rpartition("/")[2] for place in str(found["route"]).replace(">", "").split()]
+            assert (way[0], way[-1]) == (here, goals[0])
+            assert set(pairwise(way)) <= set(journey.roads) - closed
+            here = way[-(-len(way) // 2)] if len(way) > 2 else way[-1]
+            if here == goals[0]:
+                goals.pop(0)
+            if not goals:
+                break
+    assert not goals
+    assert step > 6 + waits
+
+
+# ---------------------------------------------------------------- flowers
+FLOWERS = ROOT / "examples" / "flowers"
+ITS_EVENT = re.compile(r"event\((\w+)\((.*)\), '(.*)'\)\.")
+LIMIT, MORE, TOO_LATE = 20, 5, 600_000_000
+"""Deliveries for a rank, as many late ones as do not lower it, and how much later than asked a delivery may be."""
+
+
+class Days:
+    """Says what must come out of a stream of Fast Flower Delivery, by a search over its events for each question."""
+
+    def __init__(self, stream: str, town: Mapping[str, Any]) -> None:
+        self.stores: dict[str, tuple[str, int, bool]] = town["STORES"]
+        self.drivers: list[str] = town["DRIVERS"]
+        self.inputs: dict[str, list[tuple[int, list[str]]]] = {}
+        for name, arguments, at in ITS_EVENT.findall(stream):
+            self.inputs.setdefault(name, []).append((micros_of(at), arguments.split(", ")))
+        self.requests = {name: (at, *self.stores[store], int(minutes)) for at, (name, store, _, minutes) in self.inputs["request"]}
+        self.delivered = {name: at for at, (name, _) in self.inputs["delivered"]}
+        self.days = range(max(int(day) for _, (_, day) in self.inputs["shift"]) + 1)
+        self.found = Counter[tuple[str, ...]]()
+
+    def expect(self) -> Counter[tuple[str, ...]]:
+        for request in self.requests:
+            self._expect_request(request)
+        for driver in self.drivers:
+            self._expect_ranks(driver)
+            self._expect_activity(driver)
+        return self.found
+
+    def _add(self, *event: object) -> None:
+        self.found[tuple(map(str, event))] = 1
+
+    def _latest(self, name: str, driver: str, before: int) -> str:
+        """Return the second argument of a driver's latest event of this name, before an instant."""
+        return [arguments[1] for at, arguments in self.inputs[name] if arguments[0] == driver and at < before][-1]
+
+    def _expect_request(self, request: str) -> None:
+        asked, region, least, automatic, _ = self.requests[request]
+        regions = {driver: "west" if float(self._latest("gps", driver, asked)) < 10 else "east" for driver in self.drivers}
+        ranks = {driver: int(self._latest("rank", driver, asked)) for driver in self.drivers}
+        able = {driver for driver in self.drivers if regions[driver] == region and ranks[driver] >= least}
+        for driver in able:
+            self._add("bidRequest", request, driver)
+        bids = [(-ranks[d], int(d[1:]), d, int(m)) for at, (q, d, m) in self.inputs["bid"] if q == request and d in able and at < asked + 2 * MINUTE]
+        chosen = [(at, d) for at, (q, d) in self.inputs["assign"] if q == request]
+        won = [(asked + 2 * MINUTE, *min(bids)[2:])] if automatic and bids else [(at, d, m) for at, d in chosen for _, _, e, m in bids if d == e]
+        if not bids:
+            self._add("noBidders", request)
+        elif not automatic and not chosen:
+            self._add("unassigned", request)
+        for at, driver, promised in won:
+            self._add("assigned", request, driver)
+            fetched = [when for when, (q, d, _) in self.inputs["pickup"] if (q, d) == (request, driver)]
+            if not fetched or fetched[0] > at + (promised + 5) * MINUTE:
+                self._add("pickupAlert", request, driver)
+            if self._is_late(request):
+                self._add("deliveryAlert", request, driver)
+
+    def _is_late(self, request: str) -> bool:
+        asked, *_, minutes = self.requests[request]
+        return request not in self.delivered or self.delivered[request] > asked + minutes * MINUTE + TOO_LATE
+
+    def _expect_ranks(self, driver: str) -> None:
+        ranks = [(at, int(rank)) for at, (d, rank) in self.inputs["rank"] if d == driver]
+        for (since, rank), (until, _) in pairwise([*ranks, (10**18, 0)]):
+            late = [self._is_late(q) for at, (q, d) in self.inputs["delivered"] if d == driver and since < at < until][:LIMIT]
+            if len(late) == LIMIT and not any(late):
+                self._add("rankUp", driver, rank + 1)
+            if len(late) == LIMIT and sum(late) > MORE:
+                self._add("rankDown", driver, rank - 1)
+
+    def _expect_activity(self, driver: str) -> None:
+        fetched = [sum(each[1:] == [driver, str(day)] for _, each in self.inputs["pickup"]) for day in self.days]
+        for day, number in enumerate(fetched):
+            if number < MORE:
+                self._add("weak" if number else "idle", driver, day)
+            if day and number > fetched[day - 1]:
+                self._add("improving", driver, day)
+
+
+def micros_of(at: str) -> int:
+    return round(datetime.fromisoformat(at).timestamp() * 1e6)
+
+
+def test_fast_flower_delivery(replays: Replays) -> None:
+    """The numbers of the page are those of seed 7 and five days; another seed is compared too."""
+    page = blocks("Fast Flower Delivery", "prolog")
+    program, town = (FLOWERS / "flowers.event").read_text(encoding="utf-8"), runpy.run_path(str(FLOWERS / "generate.py"))
+    assert all(rule in program for block in page for rule in block.splitlines())
+    for seed, days in ((7, 5), (8, 2)):
+        stream = "\n".join(town["Town"](seed, days).run())
+        found = replays.program(program, stream, "--static", str(FLOWERS / "stores.pl"))
+        assert Counter(each[:-2] for each in found) == Days(stream, town).expect()
+        assert all(number == 1 for number in found.values())
+        names = Counter(name for name, *_ in found)
+        if seed == 7:
+            assert {name: int(number) for name, number in re.findall(r"^\| `(\w+)` \| (\d+) \|", PAGE, re.MULTILINE)} == names
+            assert stated("Fast Flower Delivery", "([\\d,]+) events") == stream.count("\n") + 1
 
 
 # ---------------------------------------------------------------- traffic
@@ -204,7 +343,7 @@ def stated(title: str, sentence: str) -> int:
     """The number that a section states."""
     [section] = re.findall(rf"^##+ {re.escape(title)}\n(.*?)(?=^##+ |\Z)", PAGE, re.DOTALL | re.MULTILINE)
     [number] = re.findall(sentence, section)
-    return int(number)
+    return int(number.replace(",", ""))
 
 
 # ---------------------------------------------------------------- weather of New York
@@ -329,7 +468,7 @@ def test_the_page_marks_each_application() -> None:
     anchors = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^##+ (.*)$", PAGE, re.MULTILINE)}
     assert {link.removeprefix("#") for _, link, *_ in rows if link.startswith("#")} <= anchors
     assert all(re.search("printed|reconstructed|variant|ours", kind) for _, _, _, kind, _ in rows)
-    assert len(rows) == 14
+    assert len(rows) == 15
 
 
 # ---------------------------------------------------------------- weather stations

@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
     *sorted((ROOT / "docs" / "operations").glob("*.md")),
+    *sorted((ROOT / "docs" / "recipes").glob("*.md")),
     *sorted((ROOT / "docs" / "cookbook").glob("*.md")),
     *sorted((ROOT / "docs" / "concepts").glob("*.md")),
 ]

@@ -94,6 +94,19 @@ def test_options_streams_and_several_queries(tmp_path: Path, capsys: pytest.Capt
     assert outcome(capsys, tmp_path)[0] == OK
 
 
+def test_update_draws_in_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two equal pictures of two queries are told apart, and the text around them stays."""
+    none = "".join(line for line in TIMELINE.splitlines(keepends=True) if not line.startswith("=>"))
+    page = tmp_path / "page.md"
+    page.write_text(f"# A\n```sparql\n{QUERY}\n```\n```timeline\n{none}```\nB\n```sparql\nASK {{ ?s :high 9 }}\n```\n```timeline\n{none}```\nC\n")
+    assert outcome(capsys, page, "--update")[0] == OK
+    drawn = page.read_text()
+    assert drawn.startswith(f"# A\n```sparql\n{QUERY}\n```\n```timeline\n")
+    assert "\n=> ?s=:s ?v=9 | [-]\n```\nB\n```sparql\nASK" in drawn
+    assert drawn.endswith("\n=> true    |   o\n```\nC\n")
+    assert outcome(capsys, page)[0] == OK
+
+
 def test_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# Rises\n\n```sparql\n{QUERY}\n```\n```timeline\n{TIMELINE}```\n", encoding="utf-8")
