@@ -90,6 +90,7 @@ class SetStream:
     round: str = ""  # "microsecond": finer times are rounded
     prefixes: str = ""  # of terms in ndjson: JSON text; "" for none
     instants: bool = False  # events that last are refused
+    local: bool = False  # a body that describes a subject of another body is refused
 
     @property
     def message_key(self) -> "MessageKey | None":
@@ -136,6 +137,7 @@ class Register:
     by_time: bool = False  # whether partitions may share it by slices of time; entries of earlier versions leave it in one
     node_names: int = 1  # the form in which nodes of its solutions are named; entries of earlier versions have the first
     instants: bool = False  # whether all events that it reads, and all that rules write there, are instants
+    local: tuple[str, ...] = ()  # its streams of which no two bodies that it reads describe one subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,7 @@ class Promote:
     begins: int | None = None
     marks: tuple[tuple[str, Micros, Micros, bool], ...] = ()
     instants: bool = False  # as in `Register`
+    local: tuple[str, ...] = ()  # as in `Register`
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,4 +163,4 @@ def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], term
 
 def registration(values: dict[str, Any]) -> Register:
     """Return a registration from the values that a snapshot has."""
-    return Register(**values | {"holds": tuple(values.get("holds", ()))})
+    return Register(**values | {name: tuple(values.get(name, ())) for name in ("holds", "local")})

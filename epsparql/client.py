@@ -84,6 +84,7 @@ _STREAM_SETTINGS = (
     "round",
     "prefixes",
     "instants",
+    "local",
 )
 _PAGE = 10_000
 _AGAIN_S = 0.1

@@ -109,6 +109,22 @@ class NoInstant(PipelineError):
         )
 
 
+class SubjectReturned(PipelineError):
+    """A body describes a subject that another body of its stream has described, and its subjects are local (422)."""
+
+    code = "subject-returned"
+
+    def __init__(self, stream: str, subject: str) -> None:
+        super().__init__(stream, subject)
+        self.stream, self.subject = stream, subject
+
+    def __str__(self) -> str:
+        return (
+            f"another body has described {self.subject[:_SHOWN]}, and the subjects of stream {self.stream!r} are local: "
+            "send all triples of a subject in one body, or give this one a name of its own"
+        )
+
+
 class MessageKeyRefused(PipelineError):
     """A body does not have one key for each message, as its stream declares (422)."""
 

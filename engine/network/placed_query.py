@@ -52,6 +52,7 @@ class RegisteredQuery:
     policy: str = UNRESTRICTED
     node_names: int = 1
     instants: bool = False
+    local: frozenset[str] = frozenset()
 
     @property
     def naming(self) -> Naming:
@@ -59,7 +60,7 @@ class RegisteredQuery:
 
     def make_options(self, rates: Rates, shape: PlanShape | None) -> PlanOptions:
         """Return how the query is planned at these rates, in this shape."""
-        return PlanOptions(self.naming, self.policy, rates, shape, occurrence=0 if self.instants else c.FOREVER)
+        return PlanOptions(self.naming, self.policy, rates, shape, occurrence=0 if self.instants else c.FOREVER, local=self.local)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,7 @@ def _promote(engine: EngineState, entry: Promote) -> StateChange | None:
     begins = entry.offset + 1 if entry.reads_from is None else entry.reads_from
     limits, names = (entry.max_derivations, entry.max_goals, entry.max_state_bytes), engine.registered[entry.registered].node_names
     asked = entry.registered, entry.name, entry.text, entry.policy, entry.default_graph, *limits, begins
-    query = Register(*asked, node_names=names, instants=entry.instants)
+    query = Register(*asked, node_names=names, instants=entry.instants, local=entry.local)
     if entry.reads_from is not None:
         behind = engine.behind[entry.offset] = begin_behind(engine, entry.offset, query)
         behind.replaces = entry.registered

@@ -134,7 +134,9 @@ class Registry:
         written = rewrite_query(name_own_stream(query, entry.offset), entry.default_graph, entry.policy, self.without)
         assert not isinstance(written, a.BackgroundRule), "that is part of the background"
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
-        source = RegisteredQuery(entry.offset, entry.name, written, after, entry.max_derivations, entry.policy, entry.node_names, entry.instants)
+        source = RegisteredQuery(
+            entry.offset, entry.name, written, after, entry.max_derivations, entry.policy, entry.node_names, entry.instants, frozenset(entry.local)
+        )
         network.host.add_query(source, known, rates, shape)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
 

@@ -81,6 +81,7 @@ class Stream(msgspec.Struct, frozen=True):
     round: str = ""  # "microsecond", or "" for none
     prefixes: str = ""  # JSON text; "" for none
     instants: int | None = None  # the entry since which events that last are refused; None: they are taken
+    local: int | None = None  # the entry since which a subject of another body is refused; None: it is taken
     retractable: Waiting = ()  # marks (end, position) of a revisable stream: all events before the position end by the instant
 
     @property
@@ -184,6 +185,7 @@ class Registration:
     emit: str = CERTAIN
     node_names: int = 1
     instants: bool = False
+    local: tuple[str, ...] = ()
 
     @property
     def stands(self) -> bool:
@@ -405,7 +407,7 @@ class Catalogue:
         self._remove_query(entry.name)
         found = Registration(
             entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit,
-            node_names=entry.node_names, instants=entry.instants,
+            node_names=entry.node_names, instants=entry.instants, local=entry.local,
         )  # fmt: skip
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)
@@ -513,7 +515,8 @@ class Catalogue:
             revisable=entry.revisable,
             round=entry.round,
             prefixes=entry.prefixes,
-            instants=None if not entry.instants else entry.offset if known.instants is None else known.instants,
+            instants=_find_since(entry.instants, known.instants, entry.offset),
+            local=_find_since(entry.local, known.local, entry.offset),
             retractable=() if entry.revisable is None else known.retractable or ((-END_OF_TIME, entry.offset + 1),),
         )
         self.streams[entry.stream] = changed
@@ -529,6 +532,11 @@ class Catalogue:
         """Return the queries, with the states that the runner reported in `changes`."""
         found = {change.registered: change for change in changes}
         return {name: query.after_changes(found) for name, query in list(self.queries.items())}
+
+
+def _find_since(wanted: bool, since: int | None, offset: int) -> int | None:
+    """Return the entry since which a setting stands that the entry `offset` wants or not."""
+    return None if not wanted else offset if since is None else since
 
 
 def _may_lead(entry: Register | Pause | CatchUp | Promote | Withdraw | Drop) -> bool:

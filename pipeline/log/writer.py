@@ -24,11 +24,12 @@ from pipeline.log.codec import Content, Record, decode, decode_records, encode
 from pipeline.log.format_version import read_format, write_format
 from pipeline.log.idempotency_keys import Ack
 from pipeline.log.lag import Backlog, count_waiting, release_waiting
-from pipeline.log.message_keys import KeyMemory
+from pipeline.log.local_subjects import SubjectMemory
 from pipeline.log.presence import Presence, Ranges, ranges_of
 from pipeline.log.reader import SMALL, SMALL_ROWS, LogReader, Published
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, oldest
 from pipeline.log.writer_state import load_state, save_state
+from pipeline.message_keys import KeyMemory
 from pipeline.rejected_rows import ALL_MAPPED, Unmapped
 from pipeline.source_positions import Source, SourceState, judge_source
 from pipeline.time_units import describe_wrong_unit
@@ -225,7 +226,7 @@ class LogWriter:
         queueing: Queueing = Queueing.AT_ONCE,
     ) -> "Future[Ack]":
         """Queue a body. The future has its Ack once it is durable, or raises StreamFinished, TooFarAhead,
-        SourceConflict, SourceSilent, MessageKeyRefused, Overloaded or LogFailed.
+        SourceConflict, SourceSilent, MessageKeyRefused, SubjectReturned, Overloaded or LogFailed.
 
         `arrived` is the arrival time at which the body's untimed rows stand; `unmapped` are the rows of the body that
         did not map. A queued body cannot be cancelled: it keeps its place. A key that was accepted within the last 24
@@ -470,7 +471,7 @@ class LogWriter:
         """Return the request's entry, with its late rows marked.
 
         Raises: StreamFinished, TooFarAhead, SourceConflict, SourceSilent, TooManySources, MessageKeyRefused,
-        FormatError.
+        SubjectReturned, FormatError.
         """
         offset = self.catalogue.position
         if request.build is not None:
@@ -497,6 +498,7 @@ class LogWriter:
         if self._max_waiting and stream.sources:
             self._check_waiting(request, record, at)
         self._nodes.take_in(request.stream, batch, stream.message_key)
+        self._subjects.take_in(stream, batch, request.rows.column("late").to_numpy(zero_copy_only=False) if columns.marked else None)
         if request.unmapped is not ALL_MAPPED:
             record = msgspec.structs.replace(record, rejected=request.unmapped.kept, skipped=request.unmapped.skipped)
         return Ack(offset + 1, batch.num_rows, record.late, rejected=len(record.rejected) + record.skipped), record, batch
@@ -551,6 +553,7 @@ class LogWriter:
     def _fold(self) -> None:
         """Read the catalogue and the keys, as of the published position."""
         self._presences: dict[str, Presence] = {}
+        self._subjects = SubjectMemory(self._data)
         with closing(FrameReader(self._data / "log")) as reader:
             catalogue, keys, begin = load_state(self._data, reader.head().position, self._clock())
             if catalogue.position < oldest(self._data / "log"):

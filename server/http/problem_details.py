@@ -41,6 +41,7 @@ _STATUS_OF_PIPELINE: dict[type[pipeline_errors.PipelineError], HTTPStatus] = {
     pipeline_errors.TooFarAhead: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.NoInstant: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.MessageKeyRefused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    pipeline_errors.SubjectReturned: HTTPStatus.UNPROCESSABLE_ENTITY,
     pipeline_errors.SourceSilent: HTTPStatus.TOO_MANY_REQUESTS,
     pipeline_errors.Overloaded: HTTPStatus.TOO_MANY_REQUESTS,
     pipeline_errors.LogFailed: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -18,7 +18,7 @@ from server.registrations.catch_up_rules import (
     find_written_streams,
     name_query,
 )
-from server.registrations.instant_rules import check_instants_written, reads_instants
+from server.registrations.stream_promises import check_instants_written, find_local, reads_instants
 
 MOST_VERSIONS = 100
 """A query has at most this many texts, because its earlier solutions are read with the columns of theirs."""
@@ -83,9 +83,10 @@ def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str |
         return replace(wish, offset=offset)
     begins = start if start == "now" else find_reading_start(known, start)
     reads_from = find_start(catalog, offset, wish.name, begins)
-    instants = reads_instants(catalog, wish.text, offset + 1 if reads_from is None else reads_from)
+    first = offset + 1 if reads_from is None else reads_from
+    instants = reads_instants(catalog, wish.text, first)
     check_instants_written(catalog, wish.name, wish.text, instants=instants)
-    return replace(wish, offset=offset, reads_from=reads_from, instants=instants)
+    return replace(wish, offset=offset, reads_from=reads_from, instants=instants, local=find_local(catalog, wish.text, first))
 
 
 def _find_promotable(catalog: CatalogView, wish: Promote) -> Registration:

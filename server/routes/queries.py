@@ -35,9 +35,9 @@ from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.promotion_notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
-from server.registrations.instant_rules import reads_instants
 from server.registrations.promotion_rules import begin_late, check_new_text, find_reading_start, promote_entry
 from server.registrations.revision_rules import check_revised_place, check_revised_text
+from server.registrations.stream_promises import reads_instants
 from server.service import Service
 from server.settings import Settings
 

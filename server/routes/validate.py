@@ -20,7 +20,7 @@ from pipeline.registrations.stream_dependencies import find_written, warn_of_sil
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
 from server.http.problem_details import bad_request, describe_responses
-from server.registrations.instant_rules import reads_instants
+from server.registrations.stream_promises import reads_instants
 from server.routes.explain import PlanDocument
 from server.routes.queries import DEFAULT_GRAPHS, ETALIS, warn_of_data
 from server.service import Service

@@ -1863,6 +1863,8 @@ export interface components {
             };
             /** Instants */
             instants: boolean;
+            /** Local */
+            local: boolean;
             /** Warning */
             warning: string | null;
         };
@@ -2333,6 +2335,9 @@ export interface components {
          *
          *     With `instants`, events whose start and end differ are refused, so queries keep less.
          *
+         *     With `local`, a body that describes a subject of another body is refused, so what a subject lacks is certain at
+         *     once.
+         *
          *     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it
          *     they are refused.
          */
@@ -2411,6 +2416,11 @@ export interface components {
              * @default false
              */
             instants?: boolean;
+            /**
+             * Local
+             * @default false
+             */
+            local?: boolean;
         };
         /**
          * TrialRequest

@@ -18,6 +18,7 @@ export const settingsOf = (stream: StreamDocument) => ({
   round: stream.round,
   prefixes: stream.prefixes,
   instants: stream.instants,
+  local: stream.local,
 });
 
 /** The object that a person wrote as JSON; a fault names it by `subject`. */

@@ -39,7 +39,7 @@ export async function start(example: Example): Promise<void> {
   const known = (await client.streams()).find((stream) => stream.name === example.stream);
   const days = known?.latest ? Math.max(0, Math.floor((Date.parse(known.latest) - Date.parse(instants[0]!.at)) / DAY_MS) + 1) : 0;
   if (!known?.description) {
-    const settings = known && { max_delay: known.max_delay, idle_timeout: known.idle_timeout, max_ahead: known.max_ahead, sources: known.sources, instants: known.instants };
+    const settings = known && { max_delay: known.max_delay, idle_timeout: known.idle_timeout, max_ahead: known.max_ahead, sources: known.sources, instants: known.instants, local: known.local };
     await client.createStream(example.stream, { ...settings, description: example.source });
   }
   const id = `${example.id}-${Date.now().toString(36)}`;

@@ -17,12 +17,13 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
   const { name, max_delay, idle_timeout, max_ahead } = stream;
   const [wanted, want] = useState({ max_delay, idle_timeout: idle_timeout ?? "", max_ahead: max_ahead ?? "", description: stream.description });
   const [instants, setInstants] = useState(stream.instants);
+  const [local, setLocal] = useState(stream.local);
   const [offered, offer] = useState(false);
   useEffect(() => void profileOf(name).then((found) => offer(!!found?.events && !found.lasting)), [name]);
   const save = (event: Event) => {
     event.preventDefault();
     const given = Object.fromEntries(Object.entries(wanted).map(([key, value]) => [key, value.trim() || (key === "description" ? "" : null)]));
-    void attempt(() => client.createStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0, instants }), "Saved").then(lookAgain); // a warning may have named the setting
+    void attempt(() => client.createStream(name, { ...settingsOf(stream), ...given, max_delay: given.max_delay ?? 0, instants, local }), "Saved").then(lookAgain); // a warning may have named the setting
   };
   return (
     <form class="settings" onSubmit={save}>
@@ -47,6 +48,13 @@ export function StreamSettings({ stream }: { stream: StreamDocument }) {
           <input id="instants" type="checkbox" aria-describedby="instants-tells" checked={instants} onChange={(event) => setInstants(event.currentTarget.checked)} />
           <span id="instants-tells" class="quiet small">
             events that last are refused, so that queries keep less{offered && !stream.instants && "; no event of this stream has lasted so far"}
+          </span>
+        </div>
+        <div class="field">
+          <label for="local">local</label>
+          <input id="local" type="checkbox" aria-describedby="local-tells" checked={local} onChange={(event) => setLocal(event.currentTarget.checked)} />
+          <span id="local-tells" class="quiet small">
+            a subject that another body has described is refused, so that what a subject lacks is certain at once
           </span>
         </div>
       </div>

@@ -26,13 +26,14 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, SUBJECT, SOURCE, NODE_WIDTH,
-) = range(43)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, SUBJECT, SOURCE, LOCAL, NODE_WIDTH,
+) = range(44)  # fmt: skip
 # LOOK: the table of `lookups` that holds what the right side of a JOIN, or a FIND, matches of the background, or NONE; the slots of the columns that
 # it fills. LOOK_VIA: the node that joins pass before a JOIN's own filter, or NONE; of a node that decides on absence the first of its FINDs, or NONE
 # GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
 # SUBJECT: of a node that decides on absence, the column of the node that all of what is absent describes, or 0; SOURCE: the stream that has all of
-# what is absent, and a triple that binds this column, or NONE (docs/decisions/0132-local-nodes.md)
+# what is absent, and a triple that binds this column, or NONE; LOCAL: whether all subjects of this stream are
+# local for the query (docs/decisions/0132-local-nodes.md)
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE,

@@ -3,6 +3,8 @@
 If the node is local, they need not wait for the instant (semantics.md section 5).
 """
 
+from collections.abc import Callable
+
 from engine.planner.builder.plan_builder import PlanBuilder
 from engine.planner.builder.scans import streams_of
 from epsparql import algebra as a
@@ -22,24 +24,35 @@ def note_subject(builder: PlanBuilder, number: int, kept: a.Pattern, absent: a.P
         return
     subjects, streams = {triple.subject for triple in absent.triples}, streams_of(builder, absent.place)
     subject = subjects.pop() if len(subjects) == 1 else None
-    if isinstance(subject, Variable) and len(streams) == 1 and _describes(builder, kept, subject, streams):
+    if not isinstance(subject, Variable) or len(streams) != 1:
+        return
+
+    def is_of_stream(triple: a.TriplePattern, place: a.Place) -> bool:
+        return triple.subject == subject and streams_of(builder, place) == streams
+
+    if _rests_on(kept, subject, is_of_stream):
         node.subject, node.source = builder.column(subject), builder.names.stream(streams[0])
+        is_declared = streams[0] in builder.options.local
+        # the background may describe any node but one of a message, and then the stream's triples about it may come later
+        node.local = int(
+            is_declared and _rests_on(kept, subject, lambda triple, place: is_of_stream(triple, place) and not builder.names.matches(triple, place))
+        )
 
 
-def _describes(builder: PlanBuilder, pattern: a.Pattern, subject: Variable, streams: tuple[str, ...]) -> bool:
-    """Return whether each solution of a pattern rests on a triple that these streams have of the subject."""
+def _rests_on(pattern: a.Pattern, subject: Variable, is_one: Callable[[a.TriplePattern, a.Place], bool]) -> bool:
+    """Return whether each solution of a pattern rests on one of these triples, and binds the subject."""
     match pattern:
         case a.Bgp(triples, place):
-            return streams_of(builder, place) == streams and any(triple.subject == subject for triple in triples)
+            return any(is_one(triple, place) for triple in triples)
         case a.Union(left, right):
-            return _describes(builder, left, subject, streams) and _describes(builder, right, subject, streams)
+            return _rests_on(left, subject, is_one) and _rests_on(right, subject, is_one)
         case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
-            return _describes(builder, left, subject, streams) or _describes(builder, right, subject, streams)
+            return _rests_on(left, subject, is_one) or _rests_on(right, subject, is_one)
         case a.Filter(_, inner) | a.Within(inner) | a.Extend(inner):
-            return _describes(builder, inner, subject, streams)
+            return _rests_on(inner, subject, is_one)
         case a.LeftJoin(kept) | a.EqLeftJoin(kept) | a.Minus(kept):
-            return _describes(builder, kept, subject, streams)
+            return _rests_on(kept, subject, is_one)
         case a.SubSelect(inner, projection):
-            return subject in projection and _describes(builder, inner, subject, streams)
+            return subject in projection and _rests_on(inner, subject, is_one)
         case _:
             return False

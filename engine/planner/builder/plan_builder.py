@@ -53,6 +53,7 @@ class PlanOptions:
     shape: PlanShape | None = None  # that of a plan that stands already; None: as the rates and the background ask for
     without: frozenset[str] = frozenset()
     occurrence: int = c.FOREVER  # how long an occurrence of the query's streams lasts at most (µs)
+    local: frozenset[str] = frozenset()  # the streams of which no two entries describe one subject
 
     @property
     def passes(self) -> bool:

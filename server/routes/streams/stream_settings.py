@@ -35,8 +35,8 @@ from server.http.body_parsing import (
 )
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
-from server.registrations.instant_rules import set_entry
 from server.registrations.revision_rules import check_revised_place
+from server.registrations.stream_promises import set_entry
 from server.service import Service
 
 router = APIRouter(tags=["streams"])
@@ -55,6 +55,7 @@ _SETTINGS = (
     "round",
     "prefixes",
     "instants",
+    "local",
 )
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
@@ -101,6 +102,7 @@ class StreamDocument(BaseModel):
     round: str
     prefixes: dict[str, str]
     instants: bool
+    local: bool
     warning: str | None
 
 
@@ -125,6 +127,9 @@ class StreamSettings(BaseModel):
 
     With `instants`, events whose start and end differ are refused, so queries keep less.
 
+    With `local`, a body that describes a subject of another body is refused, so what a subject lacks is certain at
+    once.
+
     With `round`, "microsecond", times of events that are finer are rounded to the nearest microsecond. Without it
     they are refused.
     """
@@ -143,6 +148,7 @@ class StreamSettings(BaseModel):
     round: str = ""
     prefixes: dict[str, str] = {}
     instants: bool = False
+    local: bool = False
 
 
 class SourceDocument(BaseModel):
@@ -192,6 +198,7 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
         round=stream.round,
         prefixes=json.loads(stream.prefixes) if stream.prefixes else {},
         instants=stream.instants is not None,
+        local=stream.local is not None,
         warning=None if stream.latest is None else describe_wrong_unit(stream.latest, service.clock()),
     )
 
@@ -233,6 +240,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
         _read_rounding(found),
         _read_prefixes(found),
         read_flag_member(found, "instants"),
+        read_flag_member(found, "local"),
     )
     async with service.catalog.changing:
         known = service.log.catalogue.streams.get(name)
@@ -251,6 +259,7 @@ async def put_stream(name: Name, request: Request, response: Response, service: 
             known.round,
             known.prefixes,
             known.instants is not None,
+            known.local is not None,
         ):
             await asyncio.to_thread(service.log.append, lambda offset: set_entry(service.catalog, SetStream(offset, name, *wanted)))
     response.status_code = HTTPStatus.CREATED if known is None else HTTPStatus.OK

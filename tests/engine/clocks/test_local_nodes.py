@@ -2,12 +2,14 @@
 message, and the node of an ETALIS event.
 """
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from engine.messages import Entry, Register
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.etalis.parser.vocabulary import event_node, iri_of, number_literal
 from epsparql.terms import RDF, BlankNode, Iri, Term
@@ -39,6 +41,7 @@ def body(text: str) -> Body:
     return Body(DEFAULT_STREAM, tuple(Occurrence(triple, at, at) for triple in triples))
 
 
+Log = list[tuple[Entry, tuple[Occurrence, ...]]]
 NEXT, ONE = "NEXT", number_literal(Decimal(1))
 NEEDS = "{ ?n :p ?x } OPTIONAL { ?n :q ?y }"
 TYPED = "{ ?n :p ?x } OPTIONAL { ?n a :C }"
@@ -73,11 +76,41 @@ def test_the_entry_of_each_solution(query: str, feed: str, expected: list[int | 
     assert emitted_at({"q": text}, feed) == expected
 
 
-def emitted_at(queries: dict[str, str], feed: str, facts: str = "") -> list[int | str]:
+def declare_local(log: Log) -> Log:
+    """Register the queries where the subjects of their stream are local."""
+    return [(replace(entry, local=(DEFAULT_STREAM,)) if isinstance(entry, Register) else entry, events) for entry, events in log]
+
+
+def emitted_at(queries: dict[str, str], feed: str, facts: str = "", *, local: bool = False) -> list[int | str]:
     log = entries(queries, (), bodies := [body(text) for text in feed.split(" | ")], parse_facts(facts))
+    log = declare_local(log) if local else log
     first = len(log) - 1 - len(bodies)
     found = [entry - first for name, entry, *_ in run([block([each]) for each in log]).emitted if name == "q"]
     return [NEXT if entry == len(bodies) else entry for entry in found]
+
+
+LOCAL = [
+    pytest.param(ATOM, "iri:a=b iri:1=7 @1 | b(2) @2", [0, 1], id="an IRI"),
+    pytest.param(ATOM, "key:a=b key:1=7 @1 | b(2) @2", [0, 1], id="a row of a mapping with a key"),
+    pytest.param(NEEDS, "iri:p=1 @1 | _:p=2 other:p=3 other:q=4 @2", [0, 1, 1], id="OPTIONAL"),
+    pytest.param("{ ?n :p ?x } MINUS { ?n :q ?y }", "iri:p=1 @1 | other:p=2 other:q=3 @2", [0], id="MINUS"),
+    pytest.param("{ ?z :ref ?n } OPTIONAL { ?n :q ?x }", "_:ref=iri @1 | iri:p=2 @2", [1], id="no node that is an object"),
+    pytest.param("{ ?n :ref ?m . ?m :p ?x } OPTIONAL { ?m :q ?y }", "iri:p=1 @1 | _:ref=iri @2 | other:p=1 @3", [1], id="of two nodes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "feed", "expected"), LOCAL)
+def test_subjects_of_a_local_stream(query: str, feed: str, expected: list[int | str]) -> None:
+    text = query if query.startswith("#!") else f"{PREFIXES}SELECT * {{ {query} }}"
+    assert emitted_at({"q": text}, feed, local=True) == expected
+
+
+def test_the_background_may_describe_a_subject_of_a_local_stream() -> None:
+    """A subject that the background brought may be described by a later entry."""
+    pattern, feed = "{ ?n :p ?x . ?m :ref ?z } OPTIONAL { ?n :q ?y }", "other:ref=iri @1 | iri:q=4 @1 | _:p=2 @2"
+    text = f"{PREFIXES}SELECT * {{ {pattern} }}"
+    assert emitted_at({"q": text}, feed, "p(n,1)", local=True) == [2, 2]
+    assert emitted_at({"q": text}, "iri:p=1 @1 | other:ref=iri @1 | iri:1=1 @2", local=True) == [1]
 
 
 def test_a_rule_that_may_describe_nodes_lets_their_absence_wait() -> None:
@@ -126,11 +159,12 @@ QUERIES = st.sampled_from(
 @given(
     query=QUERIES,
     policy=st.sampled_from(("unrestricted", "recent")),
+    local=st.booleans(),
     sent=st.lists(st.tuples(st.lists(TRIPLES, min_size=1, max_size=6), st.integers(1, 3)), max_size=6),
     data=st.data(),
 )
-def test_decisions_are_those_of_the_definition(query: str, policy: str, sent: list[tuple[list[str], int]], data: st.DataObject) -> None:
-    """Each message describes its blank nodes alone; an IRI returns.
+def test_decisions_are_those_of_the_definition(query: str, policy: str, local: bool, sent: list[tuple[list[str], int]], data: st.DataObject) -> None:
+    """Each message describes its blank nodes alone; an IRI returns if the stream's subjects are not local.
 
     The order of arrival within the delay does not matter, nor do restores.
     """
@@ -138,20 +172,22 @@ def test_decisions_are_those_of_the_definition(query: str, policy: str, sent: li
     for number, (parts, at) in enumerate(sent):
         for o in body(f"{' '.join(parts)} @{at}").occurrences:
             subject = o.triple[0]
-            own = (
-                BlankNode(f"m{number:032x}{subject.label[-1]}{'o' if subject == NODES['other'] else ''}")
-                if isinstance(subject, BlankNode)
-                else subject
-            )
+            own = subject
+            if isinstance(subject, BlankNode):
+                own = BlankNode(f"m{number:032x}{subject.label[-1]}{'o' if subject == NODES['other'] else ''}")
+            elif local and subject == NODES["iri"]:
+                own = Iri(f"{EXAMPLE}n{number}")
             occurrences.append(Occurrence((own, *o.triple[1:]), o.start, o.end))
     how = {"q": Settings(policy)}
-    note(f"{policy} {query}\n{sent}")
+    note(f"{policy} {local} {query}\n{sent}")
     messages: dict[object, list[Occurrence]] = {}
     for o in dict.fromkeys(occurrences):
-        messages.setdefault(o.triple[0] if not isinstance(o.triple[0], Iri) or o.triple[0].value.startswith("urn:ele:") else o, []).append(o)
+        returns = isinstance(o.triple[0], Iri) and not local and not o.triple[0].value.startswith("urn:ele:")
+        messages.setdefault(o if returns else o.triple[0], []).append(o)
     order = data.draw(st.permutations(list(messages.values())))
     bodies = [Body(DEFAULT_STREAM, tuple(each)) for each in order]
     log = entries({"q": query}, (DEFAULT_STREAM,), bodies, (), 2 * SECOND, how)
+    log = declare_local(log) if local else log
     cuts = data.draw(st.sets(st.integers(1, len(log))))
     whole = run([block(log)])
     assert results({"q": query}, whole.emitted) == run_oracle({"q": query}, {DEFAULT_STREAM: occurrences}, (), how)

@@ -42,7 +42,7 @@ class TestSettings:
         first = http.put(path, json={"max_delay": "PT10S", "description": "d"})
         assert first.status_code == 201
         assert first.json() == {
-            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [], "prefixes": {}, "instants": False,
+            "name": stream, "description": "d", "max_delay": "PT10S", "revisable": None, "idle_timeout": None, "max_ahead": "PT86400S", "sources": [], "prefixes": {}, "instants": False, "local": False,
             "base": "", "mapping": None, "on_error": "refuse", "key": "", "parts": [], "round": "", "warning": None,
             "latest": None, "watermark": None, "finished": False, "accepted": 0, "late": 0, "rejected": 0, "waiting": 0, "waits_for": [],
         }  # fmt: skip

@@ -7,7 +7,8 @@ static inline int is_local(Net net, i64 node, i64 x) {
   if (here->subject == 0 || here->source == NONE) return 0;
   const Row *row = row_at(net, x);
   if (is_timeless(row)) return 0;
-  i64 kind = kind_at(net, term_of(net, row, here->subject));
   if (stream_at(net, here->source)->local == 0) return 0;
+  if (here->local != 0) return net->at->foreign == 0;
+  i64 kind = kind_at(net, term_of(net, row, here->subject));
   return kind == MESSAGE_BLANK_KIND || (kind == EVENT_KIND && net->at->foreign == 0);
 }

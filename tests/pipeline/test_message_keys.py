@@ -9,9 +9,10 @@ import pytest
 
 from engine.messages import DropStream, MessageKey, SetStream
 from engine.partitioning import events_of, partition_of, source_of
+from pipeline import message_keys
 from pipeline.errors import MessageKeyRefused
 from pipeline.formats.batches.batch_builder import batch_of
-from pipeline.log import LogReader, LogWriter, codec, message_keys
+from pipeline.log import LogReader, LogWriter, codec
 from tests.support.logs import Clock
 
 BY, RESULT = "http://e/by", "http://e/result"

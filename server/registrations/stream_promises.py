@@ -1,10 +1,12 @@
-"""Decides what the stream setting `instants` means for queries and rules. All of it is decided where the log is
-written.
+"""Decides what the stream settings `instants` and `local` mean for queries and rules. All of it is decided where the
+log is written.
 
 A plan rests on it that all events of the streams that it reads are instants. So a rule that may write an event which
-lasts is refused there. The setting stays as long as a query rests on it (docs/decisions/0133-passed-goals.md).
+lasts is refused there (docs/decisions/0133-passed-goals.md). Which subjects are local counts for when absence is
+certain (docs/decisions/0132-local-nodes.md). Either setting stays as long as a query rests on it.
 """
 
+from collections.abc import Callable
 from http import HTTPStatus
 
 from engine.messages import SetStream
@@ -23,6 +25,13 @@ def reads_instants(catalog: CatalogView, text: str, first: int) -> bool:
     known, read = catalog.log.catalogue.streams, get_shape(text).streams
     settings = [known[name].instants if name in known else None for name in read]
     return bool(settings) and all(since is not None and since < first for since in settings)
+
+
+def find_local(catalog: CatalogView, text: str, first: int) -> tuple[str, ...]:
+    """Return the streams of a query whose subjects are local by their settings, from the entry `first` on."""
+    known = catalog.log.catalogue.streams
+    settings = {name: known[name].local for name in dict.fromkeys(get_shape(text).streams) if name in known}
+    return tuple(name for name, since in settings.items() if since is not None and since < first)
 
 
 def check_instants_written(catalog: CatalogView, name: str, text: str, *, instants: bool) -> None:
@@ -45,14 +54,19 @@ def set_entry(catalog: CatalogView, entry: SetStream) -> SetStream:
                 detail = f"the rule {rule.name!r} may write events that last into the stream {entry.stream!r}; drop it, or {_REMEDY}"
                 raise _interval_fault(detail, rule.name)
     if is_set and not entry.instants:
-        for query in catalog.list_queries():
-            reads = any(entry.stream in get_shape(text).streams for text in _list_texts(query))
-            if query.state in ("running", "paused") and reads and (query.instants or query.versions):
-                detail = (
-                    f"the query {query.name!r} rests on it that the stream {entry.stream!r} has only instants; drop it first, or leave `instants` on"
-                )
-                raise Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=query.name))
+        _refuse_unsetting(catalog, entry.stream, lambda query: query.instants, "has only instants", "instants")
+    if known is not None and known.local is not None and not entry.local:
+        _refuse_unsetting(catalog, entry.stream, lambda query: entry.stream in query.local, "has local subjects", "local")
     return entry
+
+
+def _refuse_unsetting(catalog: CatalogView, stream: str, rests: Callable[[Registration], bool], promise: str, setting: str) -> None:
+    """Refuse to turn a setting off while a query `rests` on it. Raises: Fault 409."""
+    for query in catalog.list_queries():
+        reads = any(stream in get_shape(text).streams for text in _list_texts(query))
+        if query.state in ("running", "paused") and reads and (rests(query) or query.versions):
+            detail = f"the query {query.name!r} rests on it that the stream {stream!r} {promise}; drop it first, or leave `{setting}` on"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "stream-in-use", detail, query=query.name))
 
 
 def _list_texts(query: Registration) -> list[str]:
