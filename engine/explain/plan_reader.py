@@ -75,6 +75,7 @@ class OperatorStep:
 
 
 FOR_EVER = "kept for ever"
+MILLISECOND = 1_000
 ON_HOST = "(instant by instant on the host: about 10,000 events/s)"
 COUNTED = frozenset(
     {c.JOIN, c.EXTEND, c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL, c.MINUS, c.EXISTS, c.NOTEXISTS, c.WITHOUT, c.WITHOUTFOR} | POLICIES
@@ -337,4 +338,7 @@ def _life(life: int) -> str:
         return "not stored"
     if life >= LIFTED:
         return FOR_EVER
-    return f"kept {length(life)}" if life else "kept for the instant"
+    if life == 0:
+        return "kept for the instant"
+    less = (life + 1) % MILLISECOND == 0  # as by `<` of a round duration
+    return f"kept less than {length(life + 1)} after its end" if less else f"kept until {length(life)} after its end"

@@ -57,7 +57,7 @@ def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span:
     """
     if (segment := builder.operands.segments.get(id(pattern))) is not None:
         builder.fragment.stages.setdefault(target, segment)
-    with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE):
+    with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE), builder.networked(pattern, span, wanted):
         _plan_operator(builder, pattern, target, span, wanted)
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, assert_never
 from engine.kernel.state import layout as c
 from engine.messages import UNRESTRICTED, Micros
 from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists, list_conjuncts, span_of
+from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
 from engine.planner.groups_and_modifiers import has_window
 from engine.planner.operators.path_reachability import may_be_empty
 from epsparql import algebra as a
@@ -124,6 +125,7 @@ class _Finder:
     derived: _Back
     reasons: list[str] = field(default_factory=list)
     opens: bool = False
+    network: IntervalNetwork = NO_NETWORK  # that of the pattern that is looked at
     outermost: a.Pattern | None = None  # the pattern whose solutions are the query's, but for conditions and what BIND adds
 
     def make_reach(self, back: _Back) -> Reach:
@@ -170,6 +172,14 @@ class _Finder:
     # ------------------------------------------------------------ patterns
     def look_back(self, pattern: a.Pattern, span: Micros) -> _Back:
         """Return how far back solutions of a pattern that last at most `span` µs depend on occurrences."""
+        outer = self.network
+        if self.policy == UNRESTRICTED and not outer.has_interval(pattern):
+            self.network = find_network(pattern, span)
+        found = self._look_back(pattern, min(span, self.network.find_longest(pattern)))
+        self.network = outer
+        return found
+
+    def _look_back(self, pattern: a.Pattern, span: Micros) -> _Back:
         match pattern:
             case a.Bgp(triples):
                 return self.derived if len(triples) < 2 else self._within(span, self.derived.start, "a group's triples, which may lie any time apart")
@@ -248,12 +258,16 @@ class _Finder:
         if chooses and self.policy != UNRESTRICTED:
             return self._none(f"the policy {self.policy}")
         span = min(span, find_scope(pattern, self.matches).longest)
-        found = [self.look_back(side, span) for side in (pattern.left, pattern.right) if not _is_untimed(side)]
+        sides = [side for side in (pattern.left, pattern.right) if not _is_untimed(side)]
+        found = [self.look_back(side, span) for side in sides]
         if len(found) < 2:
             return _widest(*found)
         widest = _widest(*found)
         if isinstance(pattern, a.EqJoin) or (isinstance(pattern, a.RelationJoin) and pattern.relation is a.Relation.FINISHES):
             return _Back(min(widest.end, _further(span, widest.start)), widest.start)  # both sides end where the join does
+        lagging = max(_further(back.end, self.network.find_lag(pattern, side)) for back, side in zip(found, sides, strict=True))
+        if lagging < c.FOREVER:
+            return _Back(min(lagging, _further(span, widest.start)), widest.start)
         return self._within(span, widest.start, "a join, whose sides may lie any time apart")
 
     def _find_without(self, pattern: a.SeqWithout | a.JoinWithout, span: Micros) -> _Back:

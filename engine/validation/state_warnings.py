@@ -13,11 +13,12 @@ from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.planner.builder.correlation import alternatives, essential
+from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
+from engine.planner.builder.temporal_relations import relation_of
 from engine.planner.groups_and_modifiers import longest_gap
 from engine.planner.operators import policies
-from engine.planner.operators.joins import relation_of
 from engine.planner.operators.minus import visible
 from engine.planner.operators.optional import bounds_of
 from engine.planner.operators.property_paths import keeps_steps
@@ -30,7 +31,8 @@ from epsparql.translate.translator import ParsedQuery
 MOST = 10
 """At most this many warnings of one code are spelled out."""
 
-UNBOUNDED = "unbounded-state"
+UNBOUNDED, NEVER_MATCHES = "unbounded-state", "never-matches"
+_CONTRADICTION = "nothing matches here: its conditions on start and end times contradict each other; change one of them"
 _OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds it too"
 _BOUND = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
 _IN_GROUP = f"{_BOUND} in its group bounds that"
@@ -58,13 +60,14 @@ class Under:
     """Says where a pattern stands.
 
     The fields are the longest duration (µs) that is wanted of it, a place, and the variables that an EXISTS around it
-    puts in. `graphed` says whether one graph joins its parts.
+    puts in. `graphed` says whether one graph joins its parts. `network` has what conditions say of its interval.
     """
 
     span: int
     at: Span
     outer: Variables = frozenset()
     graphed: bool = False
+    network: IntervalNetwork = NO_NETWORK
 
 
 def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED, *, instants: bool = False) -> tuple[Warning_, ...]:
@@ -130,6 +133,10 @@ class _Reader:
 
     # ------------------------------------------------ patterns
     def read_pattern(self, pattern: a.Pattern, under: Under) -> None:
+        if self.policy == UNRESTRICTED and not under.network.has_interval(pattern):
+            under = replace(under, network=find_network(pattern, under.span, (), self.occurrence))
+            if under.network.contradicts and not any(doubt.code == NEVER_MATCHES for doubt in self.parsed.warnings):
+                self._warn(self._at(pattern, under), _CONTRADICTION, NEVER_MATCHES)
         match pattern:
             case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout(unrestricted=False) if self.policy != UNRESTRICTED:
                 self._chosen(pattern, under)
@@ -184,7 +191,7 @@ class _Reader:
         alone = [self.scope(a.Bgp((triple,))) for triple in ordered]
         before, kept = alone[0] if alone else self.scope(bgp), False
         for triple, other in zip(ordered[1:], alone[1:], strict=True):
-            if c.FOREVER in lives_of(c.ANY, before, other, under.span):
+            if c.FOREVER in lives_of(c.ANY, before, other, min(under.span, under.network.find_longest(bgp))):
                 kept = True
                 if not before.possible & other.possible and not under.graphed:
                     message = (
@@ -198,8 +205,9 @@ class _Reader:
 
     def _join(self, join: Joining, under: Under) -> None:
         x, y, relation = self.scope(join.left), self.scope(join.right), relation_of(join)
-        lives, at = lives_of(relation, x, y, under.span), self._at(join, under)
-        kept = lives[0] == c.FOREVER and x.timed, lives[1] == c.FOREVER and y.timed
+        at, bounds = self._at(join, under), under.network.find_lives(join.left, join.right)
+        left, right = map(min, lives_of(relation, x, y, under.span), bounds)
+        kept = left == c.FOREVER and x.timed, right == c.FOREVER and y.timed
         if any(kept):
             self._warn(at, self._kept_by(join, at, kept))
             if not x.possible & y.possible and not under.graphed:

@@ -51,8 +51,8 @@ class PlanLimit(BaseModel):
 
 
 class PlanStore(BaseModel):
-    """Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`
-    or `not stored`.
+    """Says until when a step keeps one side: `kept until PT10S after its end`, `kept for ever`, `kept for the
+    instant`, `kept 3 rows each` or `not stored`.
     """
 
     side: str

@@ -106,12 +106,13 @@ class Run:
     completed: frozenset[tuple[str, int]] = frozenset()
 
 
-def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms: int = SPARE) -> Run:
+def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms: int = SPARE, unplanned: Iterable[str] = ()) -> Run:
     """An engine over the blocks; it is saved and restored before the blocks of these numbers.
 
-    `spare_terms` is its term table's `spare`.
+    `spare_terms` is its term table's `spare`. It plans without the choices `unplanned`.
     """
     engine, found, restores = Engine(past=partial(past_of, log)), [], set(restore_before)
+    engine.without |= frozenset(unplanned)
     refused: set[str] = set()
     completed: set[tuple[str, int]] = set()
     for number, part in enumerate(log):

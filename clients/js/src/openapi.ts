@@ -1389,8 +1389,8 @@ export interface components {
         };
         /**
          * PlanStore
-         * @description Says how long a step keeps one side: `kept PT10S`, `kept for ever`, `kept for the instant`, `kept 3 rows each`
-         *     or `not stored`.
+         * @description Says until when a step keeps one side: `kept until PT10S after its end`, `kept for ever`, `kept for the
+         *     instant`, `kept 3 rows each` or `not stored`.
          */
         PlanStore: {
             /** Side */

@@ -7,27 +7,7 @@ from engine.pattern_scope import Scope
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
-
-WINDOW = None
-LIVES: dict[int, tuple[int | None, int | None]] = {
-    # how long goals of the left and right side live, given that input comes in order of end: WINDOW, 0 this instant, NEVER not stored
-    c.ANY: (WINDOW, WINDOW),
-    c.SEQ: (WINDOW, c.NEVER),
-    c.EQUALS: (0, 0),
-    c.MEETS: (WINDOW, 0),
-    c.DURING: (WINDOW, c.NEVER),
-    c.STARTS: (WINDOW, c.NEVER),
-    c.FINISHES: (0, 0),
-    c.OVERLAPS: (WINDOW, c.NEVER),
-    c.PAR: (WINDOW, WINDOW),
-}
-SHARES_TIME = {c.MEETS: (True, False), c.DURING: (True, False), c.STARTS: (True, False), c.OVERLAPS: (True, False), c.PAR: (True, True)}
-"""For these relations a goal of the left, or right, side ends no earlier than its partner starts.
-
-So it waits as long as a partner may last.
-"""
-LOOKS_BACK = frozenset({c.SEQ, c.DURING, c.STARTS, c.OVERLAPS})
-"""The left operand of these relations ends strictly before the right one."""
+from engine.planner.builder.temporal_relations import find_pair_lives, looks_back
 
 
 class PlacedJoin(NamedTuple):
@@ -46,7 +26,7 @@ def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Ta
     key, rest = builder.key_columns(x, y)
     timeless = x.timeless or y.timeless
     number = builder.add_node(Node(c.JOIN, relation, span, key, rest, condition, left, right, timeless=timeless, gate=builder.gate), target)
-    if relation in LOOKS_BACK and not y.timeless:
+    if looks_back(relation) and not y.timeless:
         builder.fragment.strict.add((number, c.LEFT))
     return PlacedJoin(number, to_left, to_right)
 
@@ -56,9 +36,12 @@ def lives_of(relation: int, x: Scope, y: Scope, span: int) -> tuple[int, int]:
 
     What has no time is there from the first instant on, so nothing need wait for it.
     """
-    timeless = x.timeless or y.timeless
-    lasts = (other if waits else c.FOREVER for other, waits in zip((y.longest, x.longest), SHARES_TIME.get(relation, (False, False)), strict=True))
-    left, right = (
-        min(span, last) if life is WINDOW else max(life, 0) if timeless else life for life, last in zip(LIVES[relation], lasts, strict=True)
-    )
+    lives = find_pair_lives(relation, span, (x.longest, y.longest))
+    left, right = (max(life, 0) for life in lives) if x.timeless or y.timeless else lives
     return min(left, c.FOREVER if y.timed else 0), min(right, c.FOREVER if x.timed else 0)
+
+
+def shorten_lives(node: Node, lives: tuple[int, int]) -> None:
+    """Let goals of a join live no longer than conditions on time let them find a partner."""
+    left, right = (max(life, 0) for life in lives) if node.timeless else lives
+    node.life_left, node.life_right = min(node.life_left, left), min(node.life_right, right)

@@ -20,6 +20,7 @@ from engine.pattern_scope import ANY_TRIPLE, Scope, Variables, find_scope
 from engine.physical_plan import filter_compiler
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Fragment, Inquiry, Node, RowRange
+from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
 from engine.planner.builder.join_order import Rates
 from engine.rewrite.operands import Operands
 from epsparql import algebra as a
@@ -31,13 +32,14 @@ Conditions = Sequence[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing")
+CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing", "bounds")
 """A plan could do without these choices.
 
 Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What
 decides on absence is kept for its window alone. The right side of a SEQ keeps nothing that no left solution precedes.
 An EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs. A WITHOUT discards the goals
-that its blockers have passed.
+that its blockers have passed. Conditions that compare times of several operands bound how long their joins keep
+solutions.
 """
 IN_PARTITIONS = frozenset({"suppression"})
 """A partition is planned without these choices, so that fewer changes of the background make it read the log again."""
@@ -74,6 +76,11 @@ class PlanOptions:
     def nears(self) -> bool:
         """Return whether an EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs."""
         return self.expires and "pairs" not in self.without
+
+    @property
+    def bounds(self) -> bool:
+        """Return whether conditions that compare times bound what joins keep. A policy chooses before conditions do."""
+        return self.policy == UNRESTRICTED and not self.without & {"bounds", "windows"}
 
     @property
     def order(self) -> Rates:
@@ -116,6 +123,7 @@ class PlanBuilder:
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions around the pattern certainly bind, where it stands in an EXISTS
     gate: int = c.NONE  # the SEQ whose right side is planned, where that keeps nothing without a left solution
+    network: IntervalNetwork = NO_NETWORK  # that of the pattern that is planned
     operands: Operands = field(default_factory=Operands)  # of the query's pattern
     postponed: list[Callable[[], None]] = field(default_factory=list)  # plan what comes behind all other nodes
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
@@ -203,6 +211,15 @@ class PlanBuilder:
         outer, self.gate = self.gate, gate
         yield
         self.gate = outer
+
+    @contextmanager
+    def networked(self, pattern: a.Pattern, span: int, wanted: Conditions) -> Iterator[None]:
+        """Plan a pattern in the network that it is part of, or in one of its own."""
+        outer = self.network
+        if self.options.bounds and not outer.has_interval(pattern):
+            self.network = find_network(pattern, span, wanted, self.options.occurrence)
+        yield
+        self.network = outer
 
     # ------------------------------------------------------------ conditions
     def compile_conditions(self, conditions: Conditions) -> int:

@@ -8,36 +8,16 @@ from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope
 from engine.physical_plan.join_trees import Linear, Pairing, Shape, Tree, ends_of, tree_of
 from engine.physical_plan.plan import Node, PathJoin
-from engine.planner.builder.join_nodes import PlacedJoin, add_join
+from engine.planner.builder.join_nodes import PlacedJoin, add_join, shorten_lives
 from engine.planner.builder.join_order import choose_shape, find_chain
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.builder.temporal_relations import Joining, relation_of
 from engine.planner.operators import path_reachability
 from engine.planner.operators.property_paths import plan_path
 from epsparql import algebra as a
 
-RELATION_CODES = {
-    a.Relation.MEETS: c.MEETS,
-    a.Relation.DURING: c.DURING,
-    a.Relation.STARTS: c.STARTS,
-    a.Relation.FINISHES: c.FINISHES,
-    a.Relation.OVERLAPS: c.OVERLAPS,
-    a.Relation.PAR: c.PAR,
-}
 
-
-def relation_of(pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin) -> int:
-    match pattern:
-        case a.Join():
-            return c.ANY
-        case a.SeqJoin():
-            return c.SEQ
-        case a.EqJoin():
-            return c.EQUALS
-        case a.RelationJoin(relation, _, _):
-            return RELATION_CODES[relation]
-
-
-def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, target: Target, span: int, wanted: Conditions) -> None:
+def plan_join(builder: PlanBuilder, pattern: Joining, target: Target, span: int, wanted: Conditions) -> None:
     if isinstance(pattern, a.SeqJoin) and (operands := find_chain(builder.query, builder.options.policy, pattern)):
         plan_chain(builder, operands, target, span, wanted)
         return
@@ -49,6 +29,7 @@ def plan_join(builder: PlanBuilder, pattern: a.Join | a.SeqJoin | a.EqJoin | a.R
     elif relation == c.ANY and path_reachability.is_reachable(left, y):
         _plan_with_path(builder, join, right, left, c.RIGHT, span)
     else:
+        shorten_lives(builder.node(join.node), builder.network.find_lives(left, right))
         builder.plan_pattern(left, (join.node, c.LEFT), span, join.to_left)
         suppresses = relation == c.SEQ and builder.options.suppresses and not x.timeless
         with builder.gated_by(join.node if suppresses else builder.gate):

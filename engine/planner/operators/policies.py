@@ -9,10 +9,9 @@ from another.
 from engine.kernel.state import layout as c
 from engine.messages import RECENT
 from engine.physical_plan.plan import Node
-from engine.planner.builder import join_nodes
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import split_conditions
-from engine.planner.operators.joins import relation_of
+from engine.planner.builder.temporal_relations import find_pair_lives, looks_back, relation_of
 from engine.planner.operators.without import absent_span, blocking_life
 from epsparql import algebra as a
 
@@ -33,7 +32,7 @@ def plan_under_policy(
     kind = c.RECENT if policy == RECENT else c.CHRONOLOGICAL
     node = Node(kind, relation, span, key, rest, condition, left, right, c.NEVER, timeless)
     number = builder.add_node(node, target)
-    if relation in join_nodes.LOOKS_BACK and not y.timeless:
+    if looks_back(relation) and not y.timeless:
         builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
     if absent is not None:
         z = builder.scope(absent)
@@ -56,5 +55,5 @@ def lives_of(policy: str, relation: int, span: int, *, timeless: bool) -> tuple[
     A timeless left goal may come later in its instant than right ones, which so must be there where one can come.
     """
     longest = span if policy == RECENT else c.FOREVER
-    left, right = (longest if life is join_nodes.WINDOW else life for life in join_nodes.LIVES[relation])
+    left, right = (min(life, longest) for life in find_pair_lives(relation))
     return left, max(right, 0) if timeless else right

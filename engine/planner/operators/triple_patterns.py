@@ -2,7 +2,7 @@
 
 from engine.kernel.state import layout as c
 from engine.physical_plan.plan import Unit
-from engine.planner.builder.join_nodes import add_join
+from engine.planner.builder.join_nodes import add_join, shorten_lives
 from engine.planner.builder.join_order import order_triples
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
@@ -19,9 +19,10 @@ def plan_triples(builder: PlanBuilder, pattern: a.Bgp, target: Target, span: int
     before = [alone[0]]
     for scope in alone[1:-1]:
         before.append(before[-1].joined(scope))
-    joins, first = list[int](), len(builder.fragment.nodes)
+    joins, first, longest = list[int](), len(builder.fragment.nodes), builder.network.find_longest(pattern)
     for k in range(len(ordered) - 1, 0, -1):  # a loop, because a group may have a thousand patterns
         node, wanted, to_right = add_join(builder, before[k - 1], alone[k], c.ANY, target, span, wanted)
+        shorten_lives(builder.node(node), (longest, longest))
         _plan_looked_up(builder, node, ordered[k], pattern.place, to_right)
         target = node, c.LEFT
         joins.append(node)

@@ -86,7 +86,7 @@ def test_a_node_in_words(query: str, expected: list[str]) -> None:
 
 
 CHOICES = [
-    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", "recent", "SEQ recent on ?x within PT10S [latest of the left side kept PT10S, right side not stored]", id="recent"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", "recent", "SEQ recent on ?x within PT10S [latest of the left side kept until PT10S after its end, right side not stored]", id="recent"),
     pytest.param("{ ?x :a ?y } PAR { ?u :b ?z }", "chronological", "PAR chronological [unconsumed left side kept for ever, unserved right side kept for ever]", id="chronological"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHOUT { ?x :c ?w }", "recent", "SEQ ... WITHOUT recent (absent: what agrees on ?x) on ?x [latest of the left side kept for ever, right side not stored, absent ones kept for ever]", id="WITHOUT"),
     pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever, right side kept for ever]", id="AND is not chosen"),
@@ -211,7 +211,7 @@ def test_windows_go_down_to_what_is_kept() -> None:
     assert inner.within is not None
     assert (outer.within.duration, outer.within.pushed_down) == ("PT10S", False)
     assert (inner.within.duration, inner.within.pushed_down) == ("PT10S", True)
-    assert {kept.side: kept.time for kept in inner.keeps} == {"left side": "kept PT10S", "right side": "not stored"}
+    assert {kept.side: kept.time for kept in inner.keeps} == {"left side": "kept until PT10S after its end", "right side": "not stored"}
     assert (outer.on, inner.on) == (("?x",), ("?x",))
 
 

@@ -119,6 +119,7 @@ QUERIES = [
     "?s :A ?x MINUS { {?s :B ?y} SEQ {?t :C ?z} FILTER(sameTerm(?s, ?t) && getDURATION() = 'PT1S'^^xsd:duration) } BIND(1 + 1 AS ?w)",
     "{?s :A ?x BIND(STR(?x) AS ?a)} AND {SELECT ?s ?b {?s :B ?y OPTIONAL {?t :C ?y BIND(?y + 1 AS ?c)} BIND(CONCAT(STR(?s), STR(?y)) AS ?b)}}",
     "{{?s :A ?x BIND(?x + 1 AS ?b)} UNION {?s :A ?y BIND(?y + 2 AS ?c)}} EQUALS {?s ?p ?x BIND(STR(?p) AS ?d)} FILTER EXISTS {?s :B ?z BIND(?z AS ?e)}",
+    "{?s :A ?x BIND(getENDTIME() AS ?e)} AND {?t :B ?y BIND(getSTARTTIME() AS ?f)} FILTER(?e < ?f && ?f - ?e < 'PT3S'^^xsd:duration)",
 ]
 FEEDS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 1), st.integers(0, 2), st.integers(0, 2)), min_size=3, max_size=14)
 
