@@ -21,7 +21,12 @@ BYTES := tests/pipeline/formats/test_fast_path.py tests/engine/dictionary tests/
 # The compiled code's sources, and the modules that name the columns of its tables.
 NATIVE := setup.py $(shell find engine -path 'engine/native/*.[ch]' -o -name '*layout.py' -o -path engine/native/headers.py -o -path engine/kernel/state/arrays.py)
 
-.PHONY: demo serve test check fast slow bounds classes bench chaos takeovers mutants partitions soak native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
+# What is missing of Debian's packages for the tests. What is there is no prerequisite: make looks at a target's prerequisites again when the next target ends,
+# so one whose recipe ends at once would hold up a suite until another suite has ended.
+MISSING := $(shell PATH="$$PATH:/usr/sbin"; command -v gcc >/dev/null || echo gcc; command -v chromium >/dev/null || echo chromium; \
+    for command in nats-server nginx mosquitto mosquitto_pub kcat "/usr/lib/postgresql/*/bin/initdb"; do command -v $$command >/dev/null || { echo brokers; break; }; done)
+
+.PHONY: demo serve test check fast slow bounds classes bench chaos takeovers mutants partitions soak full sanitized native checked lint format clean chromium gcc brokers client clients console docs wheel wheels sbom pictures
 
 # KEEP=1 leaves the demo's server running until Ctrl-C.
 demo: $(RUN_STAMP)
@@ -37,7 +42,7 @@ native: $(TEST_STAMP)
 # The compiled code with the sanitizers of addresses and of undefined behaviour, by gcc.
 checked: engine/native/_checked.abi3.so
 
-engine/native/_checked.abi3.so: $(NATIVE) | gcc $(ENGINE_STAMP)
+engine/native/_checked.abi3.so: $(NATIVE) | $(ENGINE_STAMP) $(filter gcc,$(MISSING))
 	CC=gcc EPSPARQL_BUILDS=checked $(BIN)/python setup.py --quiet build_ext --inplace --build-temp build/checked
 
 $(BIN)/python:
@@ -96,7 +101,7 @@ classes: $(TEST_STAMP)
 	$(BIN)/epsparql warm
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
-slow: $(TEST_STAMP) brokers classes checked
+slow: $(TEST_STAMP) classes checked $(filter-out gcc,$(MISSING))
 	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 # Arrays come from the system's allocator, which a sanitizer sees. Small bytes come from Python's, which would hide what it looks for, and with the system's each
@@ -106,23 +111,21 @@ bounds: $(TEST_STAMP) checked
 	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest $(BYTES) -m "not soak"
 	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not soak" --durations=10
 
-# Debian's packages are installed only where there are none, and one set at a time.
-debian = [ "$$(id -u)" = 0 ] || { echo "make: the tests of $(2) need $(1); as root: apt-get install $(1)" >&2; exit 1; }; \
+# Debian's packages are installed one set at a time.
+debian = @[ "$$(id -u)" = 0 ] || { echo "make: the tests of $(2) need $(1); as root: apt-get install $(1)" >&2; exit 1; }; \
     flock Makefile sh -c 'apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(1) >/dev/null'
 
 # The browser tests run in Debian's Chromium.
 chromium:
-	@command -v chromium >/dev/null || { $(call debian,chromium,the browser); }
+	$(call debian,chromium,the browser)
 
 # The sanitizers' libraries come with Debian's gcc.
 gcc:
-	@command -v gcc >/dev/null || { $(call debian,gcc libc6-dev,memory); }
+	$(call debian,gcc libc6-dev,memory)
 
 # The connectors are tested against Debian's brokers and database, and TLS behind its nginx; they run on ports of their own.
-BROKERS := nats-server postgresql mosquitto mosquitto-clients kcat nginx-light
-brokers: chromium
-	@PATH="$$PATH:/usr/sbin"; for command in nats-server nginx mosquitto mosquitto_pub kcat "/usr/lib/postgresql/*/bin/initdb"; do \
-	    command -v $$command >/dev/null || { $(call debian,$(BROKERS),connectors) && break; } || exit 1; done
+brokers:
+	$(call debian,nats-server postgresql mosquitto mosquitto-clients kcat nginx-light,connectors)
 
 # The console's bundle, from its sources in console/. It is committed, so users need no Node; a slow test compares.
 console: $(TEST_STAMP)
@@ -160,7 +163,7 @@ client: $(TEST_STAMP)
 	$(BIN)/ruff check --quiet --fix epsparql/client.py
 	$(BIN)/ruff format --quiet epsparql/client.py
 
-pictures: $(TEST_STAMP) chromium
+pictures: $(TEST_STAMP) $(filter chromium,$(MISSING))
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
 # Every figure of docs/benchmarks.md and docs/paper-experiments.md; BASELINE names another kernel's file that the engine is to be measured against.
@@ -201,24 +204,31 @@ MUTANTS ?= 300
 KERNEL_MUTANTS ?= 40
 SEED ?= $(shell date +%Y%m%d)
 mutants: $(TEST_STAMP)
-	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED)
-	$(BIN)/python -m tests.mutation --native --number $(KERNEL_MUTANTS) --seed $(SEED)
+	$(BIN)/python -m tests.mutation --number $(MUTANTS) --seed $(SEED); host=$$?; \
+	    $(BIN)/python -m tests.mutation --native --number $(KERNEL_MUTANTS) --seed $(SEED) && exit $$host
 
 # The server's tests over four partitions, unchanged. Revised queries run in one partition.
 PARTITIONED := tests/server/routes tests/server/subscriptions tests/server/inspection tests/server/operations tests/server/service/test_retention.py
 partitions: $(TEST_STAMP)
 	EPSPARQL_TEST_PARTITIONS=4 $(BIN)/python -m pytest $(PARTITIONED) -m "not soak" --ignore tests/server/subscriptions/test_revision.py -n $(JOBS) --dist loadfile
 
-# Everything in full: all examples, cases, kills and long variants, and each adversarial driver of tests/soak for SOAK seconds.
+# Everything in full, before a release. A part that fails does not hold up the others.
+soak:
+	@$(MAKE) --no-print-directory --keep-going wheels full sanitized partitions mutants
+
+# All tests with all examples, cases and kills; each adversarial driver of tests/soak and tests/server/access has SOAK seconds.
 # The JavaScript client meets ten kills and ten cuts as often as RECONNECTS says, by WebSocket, by HTTP and in Chromium: a minute each.
 SOAK ?= 3600
 RECONNECTS ?= 100
-soak: export EPSPARQL_SOAK_S = $(SOAK)
-soak: export EPSPARQL_RECONNECTS = $(RECONNECTS)
-soak: $(TEST_STAMP) wheels checked brokers partitions
-	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
+full sanitized: export EPSPARQL_SOAK_S = $(SOAK)
+full: export EPSPARQL_RECONNECTS = $(RECONNECTS)
+full: export EPSPARQL_CHAOS = $(CHAOS)
+full: $(TEST_STAMP) classes checked $(filter-out gcc,$(MISSING))
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=50
+
+# What calls compiled code directly, with sanitizers. A process whose memory is limited cannot have them, and servers start such processes.
+sanitized: $(TEST_STAMP) checked
 	PYTHONMALLOC=malloc $(SANITIZED) $(BIN)/python -m pytest tests/engine tests/pipeline/formats -m "not soak" -n $(JOBS)
-	$(MAKE) --no-print-directory mutants
 
 format: $(TEST_STAMP)
 	$(BIN)/ruff format .

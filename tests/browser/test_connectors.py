@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from epsparql.client import ApiError, Client
-from tests.browser.test_access import AXE, FAINT, RULES, VIOLATIONS
+from tests.browser.test_access import find_violations
 from tests.connectors.systems.brokers import free_port
 from tests.server.conftest import event, serving
 from tests.server.operations.test_security import digest
@@ -115,8 +115,7 @@ def test_a_connector_with_a_fault_without_a_mouse(connected: Page, width: int) -
     expect(shown).to_contain_text("waiting")
     expect(shown.locator(".fault")).to_contain_text("NATS")
     assert connected.evaluate("document.documentElement.scrollWidth") == width
-    connected.evaluate(AXE)
-    assert (connected.evaluate(VIOLATIONS, RULES), connected.evaluate(FAINT)) == ([], [])
+    assert find_violations(connected) == []
     page = connected.get_by_role("article", name="Connectors")
     assert page.evaluate("(page) => page.scrollWidth - page.clientWidth") == 0
     if width == 390:

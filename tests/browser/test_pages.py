@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from epsparql.client import Client
-from tests.browser.test_access import AXE, FAINT, RULES, VIOLATIONS
+from tests.browser.test_access import find_violations
 from tests.browser.test_connectors import enter
 from tests.server.conftest import EX, event, values
 from tests.soak import is_full
@@ -158,9 +158,7 @@ def test_the_pages_on_three_widths(page: Page, client: Client, scheme: Any) -> N
         for width in WIDTHS if scheme == "light" or is_full() else WIDTHS[-1:]:
             page.set_viewport_size({"width": width, "height": 844})
             assert page.evaluate("document.documentElement.scrollWidth") == width, (title, width)
-            page.evaluate(AXE)
-            assert page.evaluate(VIOLATIONS, RULES) == [], (title, width)
-            assert page.evaluate(FAINT) == [], (title, width)
+            assert find_violations(page, scheme) == [], (title, width)
 
 
 def test_the_ways_to_pages_stay_in_sight(page: Page, client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from epsparql.client import Client
-from tests.browser.test_access import AXE, RULES, VIOLATIONS
+from tests.browser.test_access import find_violations
 from tests.server.conftest import EX, moment
 
 pytestmark = pytest.mark.slow
@@ -184,8 +184,7 @@ def test_a_map_of_two_variables_without_a_mouse(page: Page, client: Client, widt
     open_pane(page, "buoys", "Map")
     expect(places(page)).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    page.evaluate(AXE)
-    assert page.evaluate(VIOLATIONS, RULES) == []
+    assert find_violations(page) == []
     assert centre(page, "178 10")[0] < centre(page, "-178 11")[0]
     for mark in places(page).all():
         expect(mark).to_be_in_viewport(ratio=1)

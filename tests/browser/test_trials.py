@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from epsparql.client import Client
 from tests.browser import at_work as work
-from tests.browser.test_access import AXE, FAINT, RULES, VIOLATIONS
+from tests.browser.test_access import find_violations
 from tests.browser.test_pages import WIDTHS, go
 from tests.server.conftest import EX, event, values
 
@@ -93,13 +93,11 @@ def assert_accessible(page: Page) -> None:
     """Check a trial's page, and then that of all trials, at three widths, the last one in both themes."""
     for shown in ("Trial", "Trials"):
         expect(page.get_by_role("article", name=shown, exact=True)).to_be_visible()
-        page.evaluate(AXE)
         for width, scheme in zip((*WIDTHS, WIDTHS[-1]), ("light", "light", "light", "dark"), strict=True):
             page.set_viewport_size({"width": width, "height": 844})
             page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
             assert page.evaluate("document.documentElement.scrollWidth") == width, (shown, width)
-            assert page.evaluate(VIOLATIONS, RULES) == [], (shown, width, scheme)
-            assert page.evaluate(FAINT) == [], (shown, width, scheme)
+            assert find_violations(page, scheme) == [], (shown, width, scheme)
         if shown == "Trial":
             page.get_by_role("button", name="All trials").click()
 

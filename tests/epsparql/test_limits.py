@@ -16,6 +16,7 @@ from tests.epsparql.lint import test_error_positions
 from tests.epsparql.parser import fuzz_texts
 from tests.soak import examples
 
+pytestmark = pytest.mark.slow
 PATIENCE_S = (
     3 if sys.gettrace() is None else 15
 ) * fuzz_texts.PATIENCE_S  # two cores may be shared with much else, and measuring coverage takes its own

@@ -156,7 +156,7 @@ def test_scanners_find_what_the_exact_path_finds() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("engine.native._checked") is None, reason="the build with sanitizers is made by EPSPARQL_BUILDS=checked")
 def test_scanners_stay_within_their_arrays() -> None:
-    sanitizer = subprocess.run(["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
+    sanitizer = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True).stdout.strip()
     changed = {"EPSPARQL_NATIVE": "checked", "LD_PRELOAD": sanitizer, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r}); from tests.soak.test_scanners import attack; attack()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | changed, check=False)
