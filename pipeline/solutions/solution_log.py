@@ -38,7 +38,7 @@ from pipeline.solutions.solution_ids import (
 )
 
 NONE_STORED = pa.RecordBatch.from_pylist([], schema=STORED)
-_KEPT_FRAMES = 16
+_KEPT_FRAMES, _KEPT_BYTES = 16, 8 << 20
 _FEW_FRAMES, _SMALL_FRAME = 4, 32 << 10
 
 
@@ -171,6 +171,28 @@ def _read_last_mark(directory: Path) -> int:
     return 0
 
 
+class _DecodedFrames:
+    """Caches the solutions of the frames that were read last: a few frames, of a few MB in all.
+
+    A catch-up gives frames of many MB, and each batch keeps the bytes that it was read from. One frame is kept whatever
+    its size.
+    """
+
+    def __init__(self) -> None:
+        self._kept, self._bytes = dict[tuple[int, int], tuple[pa.RecordBatch, int]](), 0
+
+    def find_batch(self, place: tuple[int, int]) -> pa.RecordBatch | None:
+        """Return the solutions of the frame at a segment and a byte, if they are kept."""
+        return self._kept.get(place, (None, 0))[0]
+
+    def add(self, place: tuple[int, int], batch: pa.RecordBatch, size: int) -> None:
+        """Add a frame of `size` bytes, and drop the oldest ones beyond the bounds."""
+        self._kept[place] = batch, size
+        self._bytes += size
+        while len(self._kept) > _KEPT_FRAMES or (len(self._kept) > 1 and self._bytes > _KEPT_BYTES):
+            self._bytes -= self._kept.pop(next(iter(self._kept)))[1]
+
+
 class SolutionReader:
     """Reads and follows the solution log from any process. Thread-safe; every call sees what was published before it.
 
@@ -183,7 +205,7 @@ class SolutionReader:
         self._frames, self._index = FrameReader(self._directory), Index()
         self._poll = HeadPoll(self._frames.head_file)
         self._lock = Lock()  # guards the first two; held for moments only, for an event loop waits for it
-        self._stored, self._decoded = FrameReader(self._directory), dict[tuple[int, int], pa.RecordBatch]()
+        self._stored, self._decoded = FrameReader(self._directory), _DecodedFrames()
         self._stored_lock = Lock()  # guards these two
 
     @property
@@ -349,14 +371,13 @@ class SolutionReader:
         with self._stored_lock:
             known = self._find_batch((segment, byte))
             if known is None:
-                known = decode_solutions(self._stored.payload(self._stored.frame(segment, byte)))  # points into what was read
-                if len(self._decoded) >= _KEPT_FRAMES:
-                    del self._decoded[next(iter(self._decoded))]
-                self._decoded[segment, byte] = known
+                payload = self._stored.payload(self._stored.frame(segment, byte))
+                known = decode_solutions(payload)  # points into the payload
+                self._decoded.add((segment, byte), known, len(payload))
         return known
 
     def _find_batch(self, place: tuple[int, int]) -> pa.RecordBatch | None:
-        found = self._decoded.get(place)
+        found = self._decoded.find_batch(place)
         return self.recent.find_solutions(place) if found is None else found
 
 

@@ -39,7 +39,7 @@ class BackgroundManager:
     def __init__(self, log: LogWriter) -> None:
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._turn = Lock()  # for what was checked
-        self._counts: dict[BackgroundGraph, int] = {}
+        self._counts: dict[str, tuple[BackgroundGraph, int]] = {}  # by the graph's name, as it was when its triples were counted
         self._checked: tuple[object, FactIndex] | None = None  # the key of its graphs (`_state`), and the background
         self._numbers: dict[tuple[str, str, str], int] = {}  # of the static rules checked last, by name, text and default graph
         self._serial = count(1)
@@ -105,11 +105,13 @@ class BackgroundManager:
 
     def count_triples(self, graph: BackgroundGraph) -> int:
         """Return the number of the graph's triples."""
-        if graph not in self._counts:
+        counted, number = self._counts.get(graph.name, (None, 0))
+        if counted != graph:
+            number = len(self.read_lines(graph))
             while len(self._counts) >= _COUNTED:
                 del self._counts[next(iter(self._counts))]
-            self._counts[graph] = len(self.read_lines(graph))
-        return self._counts[graph]
+            self._counts[graph.name] = graph, number
+        return number
 
     def find_mentioned(self, iris: Collection[str]) -> set[str]:
         """Return those of the IRIs that a triple of the background has; the answers are cached until the background

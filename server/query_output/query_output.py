@@ -92,7 +92,7 @@ def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notic
     Nothing follows them if there are fewer than were asked for, and no notice.
     """
     newest = notice is None and found.num_rows < limit
-    times, ordinals = int64s(found.column("end")), int64s(found.column("ordinal"))
+    times, ordinals = (int64s(found.column(name)).copy() for name in ("end", "ordinal"))  # else a page keeps the frames of all queries in memory
     if notice is not None:
         end, ordinal = key_of(notice.id)
         old = int(((times < end) | ((times == end) & (ordinals <= ordinal))).sum())

@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import sys
+import tracemalloc
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Thread
@@ -306,3 +308,17 @@ def test_ranks_count_what_is_no_longer_kept(tmp_path: Path) -> None:
         reader.read_rank(1, 1, 2)
     assert [reader.before_last(1, count) for count in range(8)] == [*before[:5], before[4], before[4], before[4]]
     writer.close()
+
+
+def test_a_reader_keeps_few_bytes_of_large_frames(tmp_path: Path) -> None:
+    long, frames = f'"{"x" * (2 << 20)}"', 24
+    with closing(SolutionWriter(tmp_path)) as writer:
+        for number in range(frames):
+            writer.commit(number, number + 1, solutions((1, number, 10 + number, [long])))
+    with closing(SolutionReader(tmp_path)) as reader:
+        tracemalloc.start()
+        for number in range(frames):
+            assert reader.read(1, solution_id(10 + number - 1, 0), 1).num_rows == 1
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert kept < 12 << 20

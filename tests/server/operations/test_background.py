@@ -1,6 +1,7 @@
 """`--background` and `--entailment`: of serve, which keeps them over restarts, and of replay."""
 
 import asyncio
+import gc
 from contextlib import closing
 from pathlib import Path
 
@@ -159,6 +160,15 @@ def test_a_graph_that_is_empty_is_there(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "data", clock) as log:
         bring(Settings(data=tmp_path / "data", background=(f"urn:g={tmp_path / 'a.ttl'}",)), log)
         assert log.catalogue.graphs == {"urn:g": BackgroundGraph("urn:g", (0,), 0)}
+
+
+def test_counting_the_triples_of_a_graph_keeps_only_its_present_state(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "data", clock) as log, closing(BackgroundManager(log)) as knowledge:
+        for number in range(100):
+            knowledge.change_graph(Change("urn:g", "".join(f"<urn:a> <urn:b> <urn:{each}> .\n" for each in range(number + 1)), REPLACE), [])
+            assert knowledge.count_triples(log.catalogue.graphs["urn:g"]) == number + 1
+            assert knowledge.count_triples(log.catalogue.graphs["urn:g"]) == number + 1
+        assert sum(isinstance(found, BackgroundGraph) and found.name == "urn:g" for found in gc.get_objects()) < 10
 
 
 def test_a_background_of_which_owl_would_entail_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
