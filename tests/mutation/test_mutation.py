@@ -77,6 +77,7 @@ def run_mutation(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([sys.executable, "-m", "tests.mutation", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
 
+@pytest.mark.soak
 def test_what_becomes_of_mutants(tmp_path: Path) -> None:
     (tmp_path / "sample.py").write_text(SAMPLE)
     (tmp_path / "test_sample.py").write_text(TESTS)

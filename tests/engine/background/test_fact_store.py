@@ -19,7 +19,7 @@ from engine.triples.quads import Quad, name_of
 from engine.triples.relation import addition, distinct, grown, with_room, without
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, Variable
-from tests.engine.background.test_rdfs_closure import QUADS, RULES, quads, term
+from tests.engine.background.test_rdfs_closure import QUADS, quads, term
 from tests.soak import examples
 from verification.definitions import rdfs
 from verification.definitions.model import Fact, match_triple
@@ -29,11 +29,6 @@ PREDICATES = st.sampled_from([term(text) for text in ("p", "q", "r", "type", "do
 GRAPHS = st.sampled_from([None, Iri("g"), Iri("h"), BlankNode("k")])
 FACTS = st.tuples(PLAIN, PREDICATES, st.one_of(PLAIN, st.just(Literal("l"))), GRAPHS)
 """Of a schema that leaves RDFS's own words alone."""
-
-
-@pytest.mark.parametrize("known", [pytest.param(known, id=name) for name, known, _ in RULES])
-def test_rules(known: str) -> None:
-    agrees(FactIndex.from_quads(quads(known), TermTable()), quads(known))
 
 
 @settings(max_examples=examples(200))

@@ -15,7 +15,7 @@ from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
 from tests.support import query_strategies
 from tests.support.feeds import parse_facts, parse_feed, show
-from tests.support.run_both import Emitted, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
+from tests.support.run_both import Emitted, block, blocks, entries, results, run, run_engine, run_oracle, without
 
 USUAL = Settings()
 RANDOM = settings(max_examples=examples(100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large])
@@ -254,13 +254,3 @@ def test_examples(queries: dict[str, str], feed: str, facts: str) -> None:
     fed, background = {DEFAULT_STREAM: parse_feed(feed)}, parse_facts(facts)
     assert run_engine(texts, fed, background) == run_oracle(texts, fed, background)
     assert run_engine(texts, fed, background)
-
-
-def test_bodies_in_order() -> None:
-    fed = {"a": parse_feed("A@1 B@2-3"), "b": parse_feed("C@2 D@3")}
-    assert [(body.stream, show(body.occurrences)) for body in in_order(fed)] == [
-        ("a", "A(s,o)@1"),
-        ("b", "C(s,o)@2"),
-        ("a", "B(s,o)@2-3"),
-        ("b", "D(s,o)@3"),
-    ]

@@ -11,7 +11,7 @@ from epsparql.terms import RDF, Iri, Variable
 from tests.engine.semantics.test_conformance import CASES, RUNS, read
 from tests.reference import evaluator
 from tests.reference.describe import description
-from tests.support.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, show, term
+from tests.support.feeds import PREFIXES, SECOND, intervals, parse_facts, parse_feed, select, term
 from tests.support.ntriples import parse_statements
 from tests.support.run_both import run_oracle
 from verification.definitions.rdfs import RDFS, closed
@@ -191,10 +191,6 @@ def test_descriptions_follow_blank_nodes_and_reifications() -> None:
         )
     )
     assert description([Iri("x:a")], facts) == {fact for fact in facts if fact[0] != Iri("x:c")}
-
-
-def test_shorthand_of_graphs() -> None:
-    assert show([*parse_feed("g/A(x,1)@1-2"), *parse_facts("g/A(x,1) A")]) == "g/A(x,1)@1-2 g/A(x,1) A(s,o)"
 
 
 # ---------------------------------------------------------------- conformance cases
