@@ -12,7 +12,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from server.cli.subcommands.definition import BROKEN, OK, POLICIES, Commands, add_command, fail
+from epsparql.solutions.policies import UNRESTRICTED
+from server.cli.subcommands.definition import BROKEN, OK, Commands, add_command, add_policy, fail
 
 Measure = Callable[[Any, argparse.Namespace], Iterable[str]]
 _QUERIES = 1_000
@@ -150,9 +151,8 @@ def add_bench(commands: Commands) -> None:
     )
     help_ = "The benchmark `queries` registers this many queries, by default 1,000. `outside` then only measures a server with this many."
     parser.add_argument("--queries", type=int, help=help_)
-    parser.add_argument(
-        "--policy", choices=POLICIES, default=POLICIES[0], help="The benchmark `engine` uses this consumption policy. The default is unrestricted."
-    )
+    add_policy(parser, "The benchmark `engine` uses this consumption policy", UNRESTRICTED)
+    parser.set_defaults(policy=UNRESTRICTED)
     parser.add_argument(
         "--baseline", type=Path, metavar="FILE", help="The benchmark `engine` runs the kernel of this file and the present kernel in turns."
     )

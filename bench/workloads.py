@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from bench.measurement import WrongCount
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
-from engine.messages import INSTANT, OCCURRENCES, UNRESTRICTED, Block, Events, Micros, Register
+from engine.messages import INSTANT, OCCURRENCES, Block, Events, Micros, Register
+from epsparql.solutions.policies import UNRESTRICTED
 
 Ints = NDArray[np.int64]
 BEGIN: Micros = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z

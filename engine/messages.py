@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from epsparql.solutions.policies import UNRESTRICTED
+
 Micros = int
 END_OF_TIME: Micros = 1 << 61
 """A finished stream has this watermark."""
 
-POLICIES = UNRESTRICTED, RECENT, CHRONOLOGICAL = ("unrestricted", "recent", "chronological")
-"""The policy decides which goals SEQ and the interval relations join (semantics.md section 9)."""
 EMITS = CERTAIN, REVISED = ("certain", "revised")
 """A query gives solutions once they are certain, or a changelog of those that stand now (semantics.md section 14)."""
 NODE_NAMES = 2

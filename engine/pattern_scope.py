@@ -11,6 +11,7 @@ from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.temporal import duration_micros
 from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 
 Variables = frozenset[Variable]
@@ -54,6 +55,21 @@ class Scope:
         if relation in (a.Relation.MEETS, a.Relation.OVERLAPS, a.Relation.PAR):
             return self.joined(other).limited(self.longest + other.longest)
         return self.joined(other).limited(max(self.longest, other.longest))
+
+
+Policed = a.Join | a.SeqJoin | a.RelationJoin | a.SeqWithout | a.JoinWithout
+"""A policy may choose which solutions of its operands such a pattern joins."""
+
+
+def is_policed(pattern: a.Pattern, policy: str) -> bool:
+    """Return whether a policy acts on a pattern itself."""
+    match pattern:
+        case a.RelationJoin() | a.JoinWithout():
+            return policy != UNRESTRICTED
+        case a.Join() | a.SeqJoin() | a.SeqWithout():
+            return policy != UNRESTRICTED and not pattern.unrestricted
+        case _:
+            return False
 
 
 EMPTY = Scope(frozenset(), frozenset(), True, timed=False)

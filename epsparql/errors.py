@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-LANGUAGE_LINE = re.compile(r"[#%]!etalis (\w+)\n")
+LANGUAGE_LINE = re.compile(r"[#%]!etalis ([\w-]+(?: \?\w+)?)\n")
 """A query's text that begins with this line is an ETALIS program, under the policy that the line names.
 
 The line itself has no number.

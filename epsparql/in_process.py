@@ -60,7 +60,7 @@ def run(
     Events of several streams are a dict by the stream's name.
     With a `mapping`, a document as streams have it, frames may have any columns, and files may be `.csv` or `.json`.
     `background` names files with triples that always hold. `entailment` is rdfs or owl-rl. `default_graph` is all or unnamed.
-    `policies` gives consumption policies by query: unrestricted, recent or chronological. FaultyRows tells of `on_error` and `dead_letters`.
+    `policies` gives consumption policies by query (`epsparql.solutions.policies.POLICIES`). FaultyRows tells of `on_error` and `dead_letters`.
     Raises: MissingExtra without the extra `engine`; ValueError for a fault of a query, an event or a file, with its place; TypeError for events of no
     such kind. Warns of streams that a query reads and nothing feeds.
     """

@@ -97,9 +97,9 @@ def _pattern(pattern: Pattern, scope: Scope) -> Reach:
             return Reach(0, True)
         case algebra.Union(left, right) | algebra.EqJoin(left, right):
             return _both(_pattern(left, scope), _pattern(right, scope))
-        case algebra.Join(left, right):
+        case algebra.Join(left, right, True):
             return Reach(None, _both(_pattern(left, scope), _pattern(right, scope)).inside)
-        case algebra.SeqJoin(left, right) | algebra.RelationJoin(_, left, right):
+        case algebra.Join(left, right) | algebra.SeqJoin(left, right) | algebra.RelationJoin(_, left, right):
             return Reach(None, _both(_pattern(left, scope), _pattern(right, scope)).inside and not scope.restricted)
         case algebra.Filter(condition, inner):
             return _bounded(_pattern(inner, scope), longest(condition)) if not exists_in(condition) else Reach(None, False)

@@ -16,7 +16,8 @@ from bench.workloads import BATCH, WORKLOADS, Drawn, Ints, blocks, check, drawn,
 from engine.dictionary.arrow_encoding import plain
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED, Block
+from engine.messages import Block
+from epsparql.solutions.policies import UNRESTRICTED
 
 _WARM, _WARM_IDS = 20_000, 1_000
 _ROUNDS = 3

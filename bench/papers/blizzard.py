@@ -17,9 +17,10 @@ from bench.measurement import WrongCount
 from bench.papers.datasets import Place, read_airports, read_weather
 from bench.papers.feeds import BEGIN, SECOND, Event, Result, batches, iri, number_term, rate, run, value_of
 from bench.papers.figures import Chart, Figure, Row, Size
-from engine.messages import INSTANT, OCCURRENCES, RECENT, Micros
+from engine.messages import INSTANT, OCCURRENCES, Micros
 from epsparql.etalis.streams import SentEvent
 from epsparql.etalis.translator import query_text
+from epsparql.solutions.policies import RECENT
 from epsparql.terms import XSD, Literal
 
 _SOURCE = "AAI article"

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from bench.measurement import rss_mb
 from engine.engine import Engine
-from engine.messages import OCCURRENCES, UNRESTRICTED, Block, Events, Facts, Finish, Micros, Register
+from engine.messages import OCCURRENCES, Block, Events, Facts, Finish, Micros, Register
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.formats.batches.batch_builder import batch_of
 
 SECOND: Micros = 1_000_000

@@ -9,9 +9,9 @@ from bench.measurement import WrongCount
 from bench.papers.feeds import XSD, Event, batches, rate, run
 from bench.papers.figures import Chart, Figure, Row, Size
 from bench.workloads import MATCHES, WITHIN, Drawn, blocks, drawn, times_of
-from engine.messages import RECENT, UNRESTRICTED
 from epsparql.etalis.streams import SentEvent
 from epsparql.etalis.translator import query_text
+from epsparql.solutions.policies import RECENT, UNRESTRICTED
 from epsparql.terms import Literal
 
 FIGURES = {

@@ -13,7 +13,8 @@ import numpy as np
 from bench.measurement import WrongCount
 from bench.papers.feeds import BEGIN, SECOND, Event, Result, batches, iri, number_term, rate, run
 from bench.papers.figures import Figure, Row, Size
-from engine.messages import RECENT, Micros
+from engine.messages import Micros
+from epsparql.solutions.policies import RECENT
 
 FIGURES = {
     "003-1a": Figure(

@@ -13,7 +13,7 @@ from engine.explain.live_counts import StepRows
 from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
 from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
-from engine.messages import RDFS, UNRESTRICTED, MessageKey
+from engine.messages import RDFS, MessageKey
 from engine.network.network import Network
 from engine.network.placed_query import list_reads
 from engine.partitioning import TimeSlices, partition
@@ -27,6 +27,7 @@ from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.renderer.queries import render
+from epsparql.solutions.policies import UNRESTRICTED
 
 _OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds that"
 

@@ -3,10 +3,10 @@
 from itertools import accumulate
 
 from engine.explain.algebra_outline import Outliner
-from engine.messages import UNRESTRICTED
 from engine.rewrite import rewrite_query
 from engine.rewrite.operands import find_operands
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
 

@@ -14,7 +14,6 @@ from engine.explain.source_attribution import Written
 from engine.expressions.nondeterministic import NAMELESS
 from engine.expressions.temporal import format_instant
 from engine.kernel.state import layout as c
-from engine.messages import CHRONOLOGICAL, RECENT
 from engine.network.placed_query import POLICIES
 from engine.pattern_scope import list_conjuncts
 from engine.physical_plan.filter_compiler import compile_filter
@@ -23,6 +22,7 @@ from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST
 from epsparql.trees import walk_nodes
 
 
@@ -207,11 +207,22 @@ class Reader:
             condition = f"of {self.names[row.column]}{self._bound_to(row.ask)} {place}"
         elif row.condition >= 0:
             condition = f"if {' && '.join(self.outliner.texts.write_expression(each) for each in self._conditions(row.condition))}"
-        policy = {c.RECENT: RECENT, c.CHRONOLOGICAL: CHRONOLOGICAL}.get(row.kind, "")
+        policy = self._policy_of(row)
         absent = self._columns(row.key2)
         gated = "after the left side of SEQ" if row.kind == c.JOIN and row.gate != c.NONE else ""
         counted = "reset by" if row.kind == c.ONCE else "absent:"
         return words(policy, named, condition, gated, f"({counted} what agrees on {' '.join(absent)})" if absent else "")
+
+    def _policy_of(self, row: Node) -> str:
+        match row.kind, row.keep:
+            case c.CHRONOLOGICAL, _:
+                return CHRONOLOGICAL
+            case c.RECENT, c.GREATEST:
+                return f"recent-by {self.names[row.column]}"
+            case c.RECENT, choice:
+                return RECENT_LONGEST if choice == c.LONGEST else RECENT
+            case _:
+                return ""
 
     def _bound_to(self, ask: int) -> str:
         inquiry = self.fragment.inquiries[ask]
@@ -302,6 +313,8 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             return (Kept("right side", _life(right)),)
         case c.RECENT | c.CHRONOLOGICAL:
             sides = ("latest of the left side", "right side") if row.kind == c.RECENT else ("unconsumed left side", "unserved right side")
+            if row.relation == c.ANY:
+                sides = (sides[0], "latest of the right side" if row.kind == c.RECENT else "unconsumed right side")
             between = () if absent == c.NEVER else (Kept("absent ones", _life(absent)),)
             return Kept(sides[0], _life(left)), Kept(sides[1], _life(right)), *between
         case c.WITHOUT if row.keep != c.NOT_PASSING:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine.aggregation import Passage, RowBatch
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
+from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.expressions.background_functions import RouteSearch
 from engine.expressions.etalis import KEY
@@ -427,15 +428,34 @@ def find_goals_beside(net: Net, node: int, goal: int) -> list[int]:
 
 
 def sort_by_age(slots: QuerySlots, goals: Ints, nodes: Ints) -> Ints:
-    """Return the order of goals by end, start, then terms in N-Triples text by variable name, hidden ones last."""
+    """Return the order of goals by end, start, then terms in N-Triples text by variable name, hidden ones last.
+
+    Goals with the same end go first by the value that their node chooses by.
+    """
     net, order = slots.arrays.net, np.zeros(len(goals), np.int64)
     for query in np.unique(net.nodes[nodes, c.QUERY]).tolist():
         planned = slots.numbered[query]
         columns = np.array([planned.columns[v] - c.VAR for v in sorted(planned.columns, key=lambda v: (v.hidden, v.name))], np.int64)
         own = np.flatnonzero(net.nodes[nodes, c.QUERY] == query)
         ranks = slots.arrays.terms.in_order(net.rows["terms"][np.ix_(goals[own], columns)].astype(np.int64))
-        order[own] = own[np.lexsort((*ranks.T[::-1], net.rows["start"][goals[own]], net.rows["end"][goals[own]]))]
+        starts, choices = net.rows["start"][goals[own]], net.nodes[nodes[own], c.CHOICE]
+        starts = np.where(choices == c.LONGEST, -starts, starts)
+        deciding = np.where(choices == c.GREATEST, net.nodes[nodes[own], c.COLUMN] - c.VAR, c.NONE)
+        values = _rank_values(slots, goals[own], deciding)
+        order[own] = own[np.lexsort((*ranks.T[::-1], starts, values, net.rows["end"][goals[own]]))]
     return order
+
+
+def _rank_values(slots: QuerySlots, goals: Ints, columns: Ints) -> Ints:
+    """Return the ranks of the goals' terms in these columns, in the order of ORDER BY; 0 where the column is NONE."""
+    ranks = np.zeros(len(goals), np.int64)
+    by_value = np.flatnonzero(columns != c.NONE)
+    if len(by_value):
+        terms = slots.arrays.terms
+        keys = [sort_key(terms.term(number)) for number in slots.arrays.net.rows["terms"][goals[by_value], columns[by_value]].tolist()]
+        places = {key: place for place, key in enumerate(sorted(set(keys)))}
+        ranks[by_value] = [places[key] for key in keys]
+    return ranks
 
 
 # ---------------------------------------------------------------- answers

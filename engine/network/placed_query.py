@@ -13,7 +13,6 @@ from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED
 from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, find_subplans
 from engine.physical_plan.join_trees import PlanShape, Segment
@@ -25,6 +24,7 @@ from engine.planner.builder.scans import FEW
 from engine.planner.queries import RANK
 from engine.triples.quads import Quad
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]

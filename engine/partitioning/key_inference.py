@@ -14,7 +14,7 @@ from typing import assert_never
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.background.reasoning.stream_entailment import OBJECT, SUBJECT, Entailment, is_of
-from engine.messages import MOST_PARTS, UNRESTRICTED, MessageKey, Micros
+from engine.messages import MOST_PARTS, MessageKey, Micros
 from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.message_keys import NO_KEYS
 from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key, is_key_triple, is_link
@@ -22,6 +22,7 @@ from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from engine.pattern_scope import find_scope, list_subexpressions
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import walk_nodes
 
@@ -233,14 +234,12 @@ class _KeyCheck:
                 return bool(triples)
             case a.Values():
                 return False
-            case a.Join(left, right):
+            case a.Join(left, right, True):
                 return self.keyed(left) | self.keyed(right)
-            case a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
+            case a.Join(left, right) | a.SeqJoin(left, right) | a.EqJoin(left, right) | a.RelationJoin(_, left, right):
                 return self.policy_keyed(left, right)
-            case a.SeqWithout(left, right, absent, _):
+            case a.SeqWithout(left, right, absent, _) | a.JoinWithout(left, right, absent, _):
                 return self.decided(self.policy_keyed(left, right), lambda: self.keyed(absent))
-            case a.JoinWithout(left, right, absent, _):
-                return self.decided(self.keyed(left) | self.keyed(right), lambda: self.keyed(absent))
             case a.Union(left, right):
                 return self.alike(left, right)
             case a.Filter(condition, inner) | a.Extend(inner, _, condition):

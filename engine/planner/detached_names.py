@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex
-from engine.messages import UNRESTRICTED
 from engine.planner.builder.plan_builder import NetworkNames, PlanOptions
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 
 Ints = NDArray[np.int64]
 

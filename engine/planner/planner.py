@@ -7,8 +7,7 @@ from typing import assert_never
 
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
-from engine.messages import POLICIES, UNRESTRICTED
-from engine.pattern_scope import has_exists
+from engine.pattern_scope import has_exists, is_policed
 from engine.physical_plan.batched_groups import defer_groups
 from engine.physical_plan.plan import Fragment
 from engine.physical_plan.timeless_sets import add_sets
@@ -29,13 +28,16 @@ from engine.rewrite.operands import Operands, find_operands
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import PolicyFault, read_policy
 
 
 def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
     """Return the fragment of a query, which has been rewritten. Raises Refusal."""
     assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-    if names.options.policy not in POLICIES:
-        raise Refusal(f"the policy {names.options.policy!r}")
+    try:
+        read_policy(names.options.policy)
+    except PolicyFault as fault:
+        raise Refusal(str(fault)) from None
     program = isinstance(query, a.Select) and query.program
     builder = PlanBuilder(query, names, plan_pattern, operands=Operands() if program else find_operands(query.pattern))
     for variable in sorted(find_variables(query), key=lambda v: v.name):
@@ -57,7 +59,9 @@ def plan_pattern(builder: PlanBuilder, pattern: a.Pattern, target: Target, span:
     """
     if (segment := builder.operands.segments.get(id(pattern))) is not None:
         builder.fragment.stages.setdefault(target, segment)
-    with builder.gated_by(builder.gate if _starts_first(pattern) else c.NONE), builder.networked(pattern, span, wanted):
+    policed = is_policed(pattern, builder.options.policy)  # a solution that is too early to be joined may consume or replace others
+    gate = builder.gate if _starts_first(pattern) and not policed else c.NONE
+    with builder.gated_by(gate), builder.networked(pattern, span, wanted):
         _plan_operator(builder, pattern, target, span, wanted)
 
 
@@ -74,7 +78,7 @@ def _starts_first(pattern: a.Pattern) -> bool:
 
 def _plan_operator(builder: PlanBuilder, pattern: a.Pattern, target: Target, span: int, wanted: Conditions) -> None:
     match pattern:
-        case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout(unrestricted=False) if builder.options.policy != UNRESTRICTED:
+        case a.Join() | a.SeqJoin() | a.RelationJoin() | a.SeqWithout() | a.JoinWithout() if is_policed(pattern, builder.options.policy):
             plan_under_policy(builder, pattern, target, span, wanted)
         case a.Bgp():
             plan_triples(builder, pattern, target, span, wanted)

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, assert_never
 
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED, Micros
-from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists, list_conjuncts, span_of
+from engine.messages import Micros
+from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists, is_policed, list_conjuncts, span_of
 from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
 from engine.planner.groups_and_modifiers import has_window
 from engine.planner.operators.path_reachability import may_be_empty
 from epsparql import algebra as a
 from epsparql.algebra.paths import PropertyPath
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable
 
 
@@ -254,8 +255,7 @@ class _Finder:
         return self._timed(inner, "NOW()") if asks_identity(condition) else None
 
     def _find_join(self, pattern: a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin, span: Micros) -> _Back:
-        chooses = isinstance(pattern, a.RelationJoin) or (isinstance(pattern, a.SeqJoin) and not pattern.unrestricted)
-        if chooses and self.policy != UNRESTRICTED:
+        if is_policed(pattern, self.policy):
             return self._none(f"the policy {self.policy}")
         span = min(span, find_scope(pattern, self.matches).longest)
         sides = [side for side in (pattern.left, pattern.right) if not _is_untimed(side)]
@@ -271,7 +271,7 @@ class _Finder:
         return self._within(span, widest.start, "a join, whose sides may lie any time apart")
 
     def _find_without(self, pattern: a.SeqWithout | a.JoinWithout, span: Micros) -> _Back:
-        if isinstance(pattern, a.SeqWithout) and not pattern.unrestricted and self.policy != UNRESTRICTED:
+        if is_policed(pattern, self.policy):
             return self._none(f"the policy {self.policy}")
         for side in (pattern.left, pattern.right):
             if (unbounded := self._timed(side, "WITHOUT")) is not None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from dataclasses import replace
 from typing import TypeAlias
 
-from engine.messages import UNRESTRICTED
 from engine.pattern_scope import IDENTIFYING
 from engine.rewrite.fold_constants import OPERATIONS, fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
@@ -18,6 +17,7 @@ from engine.rewrite.separate_runs import separate_runs
 from engine.rewrite.unify_variables import unify_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TripleTermPattern
 from epsparql.trees import walk_nodes
 

@@ -54,6 +54,7 @@ WAITS = {
     "serve": c.SERVE,
     "right choice": c.RIGHT_CHOICE,
     "settle": c.SETTLE,
+    "settle right": c.SETTLE_RIGHT,
     "youngest": c.YOUNGEST,
 }
 """These are the reasons for which work waits at its node."""

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from engine.kernel.state import layout as c
-from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
-from engine.pattern_scope import Matches, Scope, Variables, find_scope, list_conjuncts, list_subexpressions, span_of
+from engine.pattern_scope import Matches, Policed, Scope, Variables, find_scope, is_policed, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.planner.builder.correlation import alternatives, essential
 from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
@@ -24,9 +23,13 @@ from engine.planner.operators.optional import bounds_of
 from engine.planner.operators.property_paths import keeps_steps
 from engine.planner.operators.without import blocking_life, find_passing
 from epsparql import algebra as a
+from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.errors import Span, Warning_
+from epsparql.solutions.policies import UNRESTRICTED, find_deciding_variable, is_recent
+from epsparql.terms import Variable
 from epsparql.translate.source_map import beginning
 from epsparql.translate.translator import ParsedQuery
+from epsparql.trees import walk_nodes
 
 MOST = 10
 """At most this many warnings of one code are spelled out."""
@@ -51,8 +54,6 @@ _PAIRS = {
     c.PAR: "every solution on the left is joined with every one on the right that shares time with it",
 }
 Joining = a.Join | a.SeqJoin | a.EqJoin | a.RelationJoin
-Choosing = a.SeqJoin | a.RelationJoin | a.SeqWithout
-"""A policy acts on these patterns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,28 @@ class Under:
 
 
 def doubts(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED, *, instants: bool = False) -> tuple[Warning_, ...]:
-    """Return the doubts in the order of the text. A query over named windows has none, because the windows bound what
-    they hold; a program has those of its translation alone. `instants` says whether no event that the query reads
-    lasts."""
-    query = parsed.query
+    """Return the doubts in the order of the text. `instants` says whether no event that the query reads lasts.
+
+    Named windows bound what they hold, and the translation of a program tells of its state.
+    """
+    query, of_policy = parsed.query, tuple(_doubt_policy(parsed, policy))
     if query.sources.windows or (isinstance(query, a.Select) and query.program):
-        return ()
+        return of_policy
     found = _find_doubts(parsed, matches, policy, 0 if instants else c.FOREVER)
     if not instants and any(code == UNBOUNDED for _, code, _ in found):
         left = {(span, code) for span, code, _ in _find_doubts(parsed, matches, policy, 0)}
         found = [(span, code, text if code != UNBOUNDED or (span, code) in left else text + _OR_INSTANTS) for span, code, text in found]
-    return tuple(_first_of_each(sorted(found, key=lambda each: each[0].start)))
+    return (*of_policy, *_first_of_each(sorted(found, key=lambda each: each[0].start)))
+
+
+def _doubt_policy(parsed: ParsedQuery, policy: str) -> Iterable[Warning_]:
+    """Yield a doubt if the variable of `recent-by ?v` never decides."""
+    name = find_deciding_variable(policy)
+    policed = [node for node in walk_nodes(parsed.query) if isinstance(node, Policed) and is_policed(node, policy)]
+    choosing = (side for node in policed for side in ((node.left, node.right) if policies.policed_relation(node) == c.ANY else (node.left,)))
+    if name is not None and not any(Variable(name) in visible_variables(side) for side in choosing):
+        message = f"the policy is {policy}, but no left operand of SEQ or of an interval relation, and no operand of AND, has ?{name}: it is recent"
+        yield Warning_("policy-variable", message, Span(0, min(1, len(parsed.text))))
 
 
 def find_bounded_by_instants(parsed: ParsedQuery, matches: Matches, policy: str = UNRESTRICTED) -> Span | None:
@@ -138,7 +150,7 @@ class _Reader:
             if under.network.contradicts and not any(doubt.code == NEVER_MATCHES for doubt in self.parsed.warnings):
                 self._warn(self._at(pattern, under), _CONTRADICTION, NEVER_MATCHES)
         match pattern:
-            case a.SeqJoin(unrestricted=False) | a.RelationJoin() | a.SeqWithout(unrestricted=False) if self.policy != UNRESTRICTED:
+            case a.Join() | a.SeqJoin() | a.RelationJoin() | a.SeqWithout() | a.JoinWithout() if is_policed(pattern, self.policy):
                 self._chosen(pattern, under)
             case a.Bgp():
                 self._read_triples(pattern, under)
@@ -226,27 +238,28 @@ class _Reader:
         what = {(True, False): "what stands before this", (False, True): "this", (True, True): "this and what stands before it"}[kept]
         return f"the solutions of {what} in the group are kept for ever: {_IN_GROUP}"
 
-    def _chosen(self, pattern: Choosing, under: Under) -> None:
+    def _chosen(self, pattern: Policed, under: Under) -> None:
         """Warn of what an operator keeps under a policy: `recent` replaces goals, `chronological` keeps them until
         they are consumed.
         """
         x, y, at = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under)
-        relation = c.SEQ if isinstance(pattern, a.SeqWithout) else relation_of(pattern)
-        span = under.span
-        if isinstance(pattern, a.SeqWithout):
-            span = span if pattern.within is None else min(span, pattern.within)
-            self._absent(pattern, x, span, at)
+        relation, span, recent = policies.policed_relation(pattern), policies.policed_span(pattern, under.span), is_recent(self.policy)
+        if isinstance(pattern, a.SeqWithout | a.JoinWithout):
+            self._absent(pattern, x if relation == c.SEQ else x.joined(y), span, at)
         lives = policies.lives_of(self.policy, relation, span, timeless=x.timeless or y.timeless)
-        kept = lives[0] == c.FOREVER and x.timed and (self.policy != RECENT or bool(x.possible & y.possible)), lives[1] == c.FOREVER and y.timed
+        many, both = not recent or bool(x.possible & y.possible), relation == c.ANY
+        kept = lives[0] == c.FOREVER and x.timed and many, lives[1] == c.FOREVER and y.timed and (many or not both)
         name = RELATION_WORDS[relation]
-        if any(kept) and self.policy == CHRONOLOGICAL:
-            self._warn(at, f"{name} keeps the solutions {_SIDES[kept]} until a right one consumes them, however old they are")
+        if any(kept) and not recent:
+            until = "others consume" if both else "a right one consumes"
+            self._warn(at, f"{name} keeps the solutions {_SIDES[kept]} until {until} them, however old they are")
         elif any(kept):
+            replaced = "of each side" if both else "on the left"
             self._warn(
-                at, f"{name} keeps the solutions {_SIDES[kept]} for ever, on the left the last one for each value of what both share: {_ON_CHAIN}"
+                at, f"{name} keeps the solutions {_SIDES[kept]} for ever, {replaced} the last one for each value of what both share: {_ON_CHAIN}"
             )
         self.read_pattern(pattern.left, replace(under, span=c.FOREVER))
-        self.read_pattern(pattern.right, replace(under, span=span if self.policy == RECENT else c.FOREVER))
+        self.read_pattern(pattern.right, replace(under, span=span if recent and not both else c.FOREVER))
 
     # ------------------------------------------------ absence
     def _minus(self, minus: a.Minus, under: Under) -> None:

@@ -20,7 +20,7 @@ from engine.expressions.evaluator import supported
 from engine.expressions.extensions import extensions
 from engine.expressions.functions import arguments_of
 from engine.expressions.literals import TRUE
-from engine.messages import UNRESTRICTED, Register
+from engine.messages import Register
 from engine.planner import plan_query
 from engine.planner.detached_names import name_apart
 from engine.planner.groups_and_modifiers import MOST_STEPS
@@ -33,6 +33,7 @@ from epsparql.errors import CyclicNegation, Span, SyntaxFault, Unsupported, Warn
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.literals import show_lexical
 from epsparql.ntriples import is_absolute_iri, is_language_tag
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Iri, Literal
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes

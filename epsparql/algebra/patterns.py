@@ -61,10 +61,14 @@ class Bgp:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Joins compatible x and y as `x >< y`: juxtaposed groups, AND."""
+    """Joins compatible x and y as `x >< y`: juxtaposed groups, AND.
+
+    A policy acts on AND, where it is not `unrestricted`.
+    """
 
     left: "Pattern"
     right: "Pattern"
+    unrestricted: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class Patterns:
                 return _join_bindings(a.SeqJoin(x.pattern, y.pattern, name == ":forall_seq"), x, y)
             case Struct(":and", (left, right)):
                 x, y = self._operands(left, right)
-                return _join_bindings(a.Join(x.pattern, y.pattern), x, y)
+                return _join_bindings(a.Join(x.pattern, y.pattern, unrestricted=False), x, y)
             case Struct(":or", (left, right)):
                 return self._union(left, right)
             case Struct(name, (left, right)) if name in FUNCTOR_RELATIONS:

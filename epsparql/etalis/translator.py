@@ -32,6 +32,7 @@ from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import is_recent
 from epsparql.terms import TermOrVariable, Variable
 
 _Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern, str]
@@ -159,7 +160,7 @@ class _Translation:
         for rule in self._program.rules:
             for term in _list_unbounded(rule.body) if rule.window is None else ():
                 name, keyed = term.name.removeprefix(":"), bool(set(variables_of(term.args[0])) & set(variables_of(term.args[1])))
-                if self._policy == "recent" and not keyed:
+                if is_recent(self._policy) and not keyed:
                     continue
                 side = "on both sides" if term.name in _KEEPS_BOTH else "on its left"
                 message = f"{name} keeps the events {side} for ever: a window around it, such as (a {name} b).60, bounds that"

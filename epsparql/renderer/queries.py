@@ -40,7 +40,7 @@ class _Clauses:
         values: a.Values | None = None
         having: a.Expression | None = None
         match pattern:
-            case a.Join(left, a.Values() as values):
+            case a.Join(left, a.Values() as values, True):
                 pattern = left
         inner = pattern
         if isinstance(inner, a.Filter):
@@ -204,7 +204,7 @@ class _Writer:
                 return self._terms.triples(triples)
             case a.Path(subject, path, object_):
                 return f"{self._terms.term(subject)} {self._expressions.write_path(path)} {self._terms.term(object_)} ."
-            case a.Join(left, right):
+            case a.Join(left, right, True):
                 return f"{self._elements(left)} {self._joined(left, right)}"
             case a.LeftJoin(left, right, condition):
                 return f"{self._elements(left)} OPTIONAL {self._operand(right, condition)}".lstrip()
@@ -242,7 +242,7 @@ class _Writer:
                 return f"{self._chain(left)} EQUALS {self._write_group(right)}"
             case a.RelationJoin(relation, left, right):
                 return f"{self._chain(left)} {relation.value} {self._write_group(right)}"
-            case a.Join(left, right) if not _share_blank_nodes(left, right):
+            case a.Join(left, right, False):
                 return f"{self._chain(left)} AND {self._write_group(right)}"
             case a.SeqRightJoin(left, right, None):
                 return f"{self._unfiltered(left)} OPTIONALSEQ {self._write_group(right)}"
@@ -290,7 +290,7 @@ def _is_block(pattern: a.Pattern) -> bool:
     """Return whether the pattern is what triples that no other element parts become: one Bgp, then the paths among
     them.
     """
-    while isinstance(pattern, a.Join) and isinstance(pattern.right, a.Path):
+    while isinstance(pattern, a.Join) and pattern.unrestricted and isinstance(pattern.right, a.Path):
         pattern = pattern.left
     return isinstance(pattern, a.Bgp | a.Path)
 
@@ -299,16 +299,7 @@ def _ends_in_triples(pattern: a.Pattern) -> bool:
     """Return whether the pattern's text ends with triples out of braces."""
     if _is_block(pattern):
         return True
-    return isinstance(pattern, a.Join) and _is_block(pattern.right) and not _ends_in_triples(pattern.left)
-
-
-def _share_blank_nodes(left: a.Pattern, right: a.Pattern) -> bool:
-    """Return whether two patterns share blank nodes.
-
-    Then they are triples of one block, and only beside each other are the blank nodes the same.
-    """
-    hidden = {variable for variable in visible_variables(right) if variable.hidden}
-    return not hidden.isdisjoint(visible_variables(left))
+    return isinstance(pattern, a.Join) and pattern.unrestricted and _is_block(pattern.right) and not _ends_in_triples(pattern.left)
 
 
 def _register(query: a.Query) -> str:

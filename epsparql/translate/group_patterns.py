@@ -176,7 +176,7 @@ class Groups:
             match step:
                 case s.Combine(s.ChainOperator.AND, group, span):
                     between = a.JoinWithout(pattern, self.translate_group(group), EMPTY)
-                    pattern = join_patterns(self.context, pattern, between.right, span)
+                    pattern = join_patterns(self.context, pattern, between.right, span, unrestricted=False)
                 case s.Combine():
                     pattern = self._placed(self._combined(step, pattern, condition), step.span)
                     condition = None

@@ -233,16 +233,16 @@ class TripleTranslator:
                 self._context.warn_unbound(variable, message, element.span, visible)
 
 
-def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Span) -> a.Pattern:
+def join_patterns(context: Context, left: a.Pattern, right: a.Pattern, span: Span, *, unrestricted: bool = True) -> a.Pattern:
     """Join two patterns; the empty group is the neutral element (SPARQL 18.2.2.8).
 
-    `span` is where the join stands, that is, what makes it.
+    `span` is where the join stands, that is, what makes it. A policy acts on an AND, which is not `unrestricted`.
     """
     if left == EMPTY:
         return right
     if right == EMPTY:
         return left
-    join = a.Join(left, right)
+    join = a.Join(left, right, unrestricted)
     context.places.note(join, span)
     return join
 

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, TimestampType
 
-from engine.messages import POLICIES, UNRESTRICTED
+from epsparql.solutions.policies import UNRESTRICTED, PolicyFault, read_policy
 from pipeline.dataframes.asked import Asked, Share
 from pipeline.errors import SolveFailed
 
@@ -95,8 +95,12 @@ def _asked(
         raise SolveFailed(f"default_graph is {default_graph!r}; expected 'all' or 'unnamed'")
     chosen = dict.fromkeys(texts, policies) if isinstance(policies, str) else dict(policies)
     for name, policy in chosen.items():
-        if policy not in POLICIES or name not in texts:
-            raise SolveFailed(f"the policy {policy!r} of {name!r} is not possible; expected one of {', '.join(POLICIES)}, for one of the queries")
+        try:
+            chosen[name] = read_policy(policy)
+        except PolicyFault as fault:
+            raise SolveFailed(str(fault)) from None
+        if name not in texts:
+            raise SolveFailed(f"there is no query {name!r} to give a policy to; there is {', '.join(texts)}")
     parsed = {name: epsparql.parse(text) for name, text in texts.items()}
     for name, query in parsed.items():
         check(query, {other: each.query for other, each in parsed.items() if other < name}, name=name, policies=chosen)

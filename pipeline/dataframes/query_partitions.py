@@ -6,9 +6,9 @@ all events.
 
 from collections.abc import Mapping
 
-from engine.messages import UNRESTRICTED
 from engine.partitioning import NoKey, Part, keys_of
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.trees import walk_nodes
 from pipeline.dataframes.asked import Share
 

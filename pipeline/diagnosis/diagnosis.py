@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from engine.messages import UNRESTRICTED
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.translator import ParsedQuery
 from pipeline.diagnosis.absences import explain_absence
 from pipeline.diagnosis.conditions import explain_filter

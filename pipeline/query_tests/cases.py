@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from epsparql.events.on_error import DEAD_LETTERS, ON_ERROR, OTHER_NAMES, REFUSE, read_on_error
+from epsparql.solutions.policies import PolicyFault
 from pipeline.query_tests.solutions import Solution, parse_solution
 from pipeline.query_tests.timelines import Timeline, declare_prefixes, parse_timeline, update_timeline
 from pipeline.replay.query_files import NamedFile, QueryFile, SourceFault, named_file, read_query
-from pipeline.replay.replay import PolicyFault, Replay, policies_of
+from pipeline.replay.replay import Replay, policies_of
 
 OPTIONS = ("streams", "background", "mapping", "entailment", "policy", "default_graph", "on_error", "dead_letters")
 EXPECTED, CONFIG = "expected.ndjson", "test.toml"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
 import epsparql
-from engine.messages import RDFS, REVISED, UNRESTRICTED, MessageKey
+from engine.messages import RDFS, REVISED, MessageKey
 from epsparql.algebra import (
     Alarm,
     Ask,
@@ -32,6 +32,7 @@ from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.renderer.queries import render
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes

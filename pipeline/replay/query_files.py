@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import epsparql
-from engine.messages import UNRESTRICTED
 from epsparql.etalis.translator import query_text
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.errors import locate_undecodable
 
 

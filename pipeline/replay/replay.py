@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import epsparql
-from engine.messages import NODE_NAMES, POLICIES, RDFS, UNRESTRICTED, Entail, Facts, Finish, Micros, Register, SetStream
+from engine.messages import NODE_NAMES, RDFS, Entail, Facts, Finish, Micros, Register, SetStream
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
+from epsparql.solutions.policies import UNRESTRICTED, PolicyFault, read_policy
 from pipeline.diagnosis.model import Diagnosis
 from pipeline.formats.namespaces import NO_NAMES, Namespaces
 from pipeline.log import LogWriter, Queueing
@@ -46,10 +47,6 @@ _WRITTEN_ROWS = 2_000
 _NAMED = 5  # a message names this many queries
 _CLUSTER_TASKS = 16
 """So many slices are at work together on a cluster, whose size Spark alone knows."""
-
-
-class PolicyFault(ValueError):
-    """Reports that a requested policy, or the query that it was requested for, does not exist."""
 
 
 class RunnerFailed(Exception):
@@ -207,8 +204,7 @@ def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str
     common, own = dict[str, str](), dict[str, str]()
     for wish in wishes:
         name, named, policy = wish.rpartition("=")
-        if policy not in POLICIES:
-            raise PolicyFault(f"{policy!r} is no policy; expected {', '.join(POLICIES[:-1])} or {POLICIES[-1]}")
+        policy = read_policy(policy)
         if not named:
             common = dict.fromkeys(names, policy)
         elif name in names:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import MissingExtra, check_extra
+from epsparql.solutions.policies import PolicyFault
 from server.cli.subcommands.backup import add_backup
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
-from server.cli.subcommands.definition import BROKEN, GREEN, OK, POLICIES, RED, Commands, add_command, fail, paint
+from server.cli.subcommands.definition import BROKEN, GREEN, OK, RED, Commands, add_command, add_policy, fail, paint
 from server.cli.subcommands.diagnose import print_silent
 from server.cli.subcommands.input_options import add_dead_letters, add_entailment, add_inputs, add_on_error, find_letters_fault
 from server.cli.subcommands.token import add_token
@@ -303,7 +304,7 @@ def _slice_count(text: str) -> int:
 def _replay(arguments: argparse.Namespace) -> int:
     from pipeline.replay.input_files import read_names
     from pipeline.replay.query_files import SourceFault, named_file
-    from pipeline.replay.replay import PolicyFault, Replay, RunnerFailed, policies_of, run
+    from pipeline.replay.replay import Replay, RunnerFailed, policies_of, run
     from server.process import clock
     from server.settings import without_effect
 
@@ -463,9 +464,7 @@ def _add_explain(commands: Commands) -> None:
         default="text",
         help="The output has this format. The schema PlanDocument in openapi.yaml describes the format json.",
     )
-    parser.add_argument(
-        "--policy", choices=POLICIES, help="The query is planned for this consumption policy. The default is unrestricted, or the program's."
-    )
+    add_policy(parser, "The query is planned for this consumption policy", "unrestricted, or the program's")
     parser.add_argument(
         "--rates",
         type=_rates,
@@ -582,7 +581,7 @@ def _add_trial(commands: Commands) -> None:
         "--from", dest="start", default="beginning", metavar="PLACE", help="The trial begins at this offset of the log, date or time."
     )
     parser.add_argument("--to", dest="end", default="now", metavar="PLACE", help="The trial ends before this offset of the log, date or time.")
-    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is that of NAME, or unrestricted.")
+    add_policy(parser, "This is the consumption policy", "that of NAME, or unrestricted")
     add_server_options(parser)
 
 

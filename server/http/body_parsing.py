@@ -6,19 +6,22 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import Request
+from pydantic import Field
 from starlette.types import Scope
 
 from engine.expressions.temporal import duration_micros
 from engine.messages import Micros
+from epsparql.solutions.policies import POLICIES, PolicyFault, read_policy
 from pipeline.errors import locate_undecodable
 from server.http.problem_details import Fault, Problem, bad_request, malformed_json, too_large
 from server.settings import Settings
 
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _HELD = "body_bytes"
+PolicyText = Annotated[str, Field(description=f"This is the consumption policy: {', '.join(POLICIES[:-1])} or {POLICIES[-1]}.")]
 MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""
 
@@ -175,6 +178,15 @@ def read_choice_member(found: dict[str, Any], name: str, choices: tuple[str, ...
     if value not in choices:
         raise bad_request("invalid-member", f"{name} cannot be {value!r}", expected=" or ".join(choices), query=query)
     return value
+
+
+def read_policy_member(found: dict[str, Any], default: str, query: str | None = None) -> str:
+    """Return the consumption policy of a body. Raises: Fault 400."""
+    value = read_text_member(found, "policy", default)
+    try:
+        return read_policy(value)
+    except PolicyFault:
+        raise bad_request("invalid-member", f"policy cannot be {value!r}", expected=" or ".join(POLICIES), query=query) from None
 
 
 def read_flag_member(found: dict[str, Any], name: str) -> bool:

@@ -4,9 +4,10 @@ from http import HTTPStatus
 from pathlib import Path
 
 import epsparql
-from engine.messages import REVISED, UNRESTRICTED
+from engine.messages import REVISED
 from epsparql import algebra as a
 from epsparql.etalis.translator import is_program
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.trees import walk_nodes
 from pipeline.log.catalog import Catalogue
 from pipeline.partition_count import recorded

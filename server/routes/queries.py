@@ -14,9 +14,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 import epsparql
-from engine.messages import CERTAIN, EMITS, NODE_NAMES, POLICIES, REVISED, UNRESTRICTED, Drop, Promote, Register, Withdraw
+from engine.messages import CERTAIN, EMITS, NODE_NAMES, REVISED, Drop, Promote, Register, Withdraw
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log import Ack, Queueing
 from pipeline.log.catalog import Registration, Version
@@ -25,7 +26,16 @@ from pipeline.registrations.stream_dependencies import Written, find_alive, find
 from pipeline.runners.engine_report import EngineReport, Standing
 from server.dependencies import ADMIN, READ, Reader, Sent, Shared
 from server.http import auth
-from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
+from server.http.body_parsing import (
+    PolicyText,
+    decode_text,
+    parse_json_object,
+    read_body,
+    read_choice_member,
+    read_media_type,
+    read_policy_member,
+    read_text_member,
+)
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_exception, describe_responses
 from server.inspection.instant_offers import offer_instants
@@ -231,7 +241,7 @@ class QueryWish(BaseModel):
     """
 
     query: str
-    policy: str = UNRESTRICTED
+    policy: PolicyText = UNRESTRICTED
     default_graph: Literal["all", "unnamed"] = "all"
     from_: Literal["now", "beginning"] | int | None = Field(default=None, alias="from")
     name: str | None = None
@@ -274,7 +284,7 @@ class RegistrationOptions:
 
 
 async def _read_options(  # FastAPI would call the class in another thread
-    policy: str = UNRESTRICTED,
+    policy: PolicyText = UNRESTRICTED,
     default_graph: str = DEFAULT_GRAPHS[0],
     from_: Annotated[
         str | None,
@@ -369,7 +379,7 @@ async def _read_wish(request: Request, service: Service, options: RegistrationOp
             )
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query", query=name)
-    policy = read_choice_member(found, "policy", POLICIES, options.policy, name)
+    policy = read_policy_member(found, options.policy, name)
     default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, options.default_graph, name)
     asked = found.get("from", options.from_)
     start = None if asked is None else _read_start(asked, name)
@@ -391,7 +401,7 @@ def read_program(program: str, policy: str | None, name: str | None = None) -> d
     Raises: Fault 400.
     """
     if policy is not None:
-        read_choice_member({"policy": policy}, "policy", POLICIES, policy, name)
+        policy = read_policy_member({}, policy, name)
     try:
         text, chosen = query_text(program, policy)
     except epsparql.QueryError as error:

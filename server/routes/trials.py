@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from engine.messages import NODE_NAMES, POLICIES, UNRESTRICTED, Micros, Register
+from engine.messages import NODE_NAMES, Micros, Register
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape, get_shape
@@ -22,7 +23,15 @@ from pipeline.trials.execution import TrialStatus, describe_earliest
 from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest, plan_engines, streams_of
 from server.dependencies import ADMIN, Reader, Shared, Tried, admit
 from server.http import auth
-from server.http.body_parsing import format_duration, parse_json_object, read_body, read_choice_member, read_text_member
+from server.http.body_parsing import (
+    PolicyText,
+    format_duration,
+    parse_json_object,
+    read_body,
+    read_choice_member,
+    read_policy_member,
+    read_text_member,
+)
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.registrations.catch_up_rules import conflict_fault
 from server.routes.queries import DEFAULT_GRAPHS, Wish, check_wish, list_bounds
@@ -44,7 +53,7 @@ class TrialRequest(BaseModel):
     """
 
     query: str
-    policy: Literal["unrestricted", "recent", "chronological"] | None = None
+    policy: PolicyText | None = None
     default_graph: Literal["all", "unnamed"] | None = None
     compare_with: str | None = None
     from_: int | str = Field(default=_BEGINNING, alias="from")
@@ -249,7 +258,7 @@ def _read_wish(found: dict[str, Any], old: Registration | None) -> Wish:
     given = {member: value for member, value in found.items() if value is not None}
     return Wish(
         read_text_member(given, "query", ""),
-        read_choice_member(given, "policy", POLICIES, policy),
+        read_policy_member(given, policy),
         read_choice_member(given, "default_graph", DEFAULT_GRAPHS, default_graph),
     )
 

@@ -10,15 +10,24 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 import epsparql
-from engine.messages import POLICIES, UNRESTRICTED
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.translator import query_text
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.log.catalog import Registration
 from pipeline.registrations.mending import mend_text
 from pipeline.registrations.query_cache import Observed, check_registration, compute_shape, explain_query, get_shape
 from pipeline.registrations.stream_dependencies import find_written, warn_of_silence
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import decode_text, parse_json_object, read_body, read_choice_member, read_media_type, read_text_member
+from server.http.body_parsing import (
+    PolicyText,
+    decode_text,
+    parse_json_object,
+    read_body,
+    read_choice_member,
+    read_media_type,
+    read_policy_member,
+    read_text_member,
+)
 from server.http.problem_details import bad_request, describe_responses
 from server.registrations.stream_promises import reads_instants
 from server.routes.explain import PlanDocument
@@ -37,7 +46,7 @@ class CheckWish(BaseModel):
     """
 
     query: str
-    policy: str = UNRESTRICTED
+    policy: PolicyText = UNRESTRICTED
     default_graph: Literal["all", "unnamed"] = "all"
     name: str | None = None
 
@@ -107,13 +116,13 @@ async def check_query(request: Request, service: Shared) -> CheckDocument:
     found = {"query": decode_text(body)} if read_media_type(request) == ETALIS else parse_json_object(body, _MEMBERS)
     if "query" not in found:
         raise bad_request("no-query", "the body has no member 'query'", expected="query")
-    policy = read_choice_member(found, "policy", POLICIES, UNRESTRICTED)
+    policy = read_policy_member(found, UNRESTRICTED)
     default_graph = read_choice_member(found, "default_graph", DEFAULT_GRAPHS, DEFAULT_GRAPHS[0])
     name = read_text_member(found, "name", "") or "this query"
     text = read_text_member(found, "query", "")
     if read_media_type(request) == ETALIS:
         try:
-            text, policy = query_text(text, request.query_params.get("policy"))
+            text, policy = query_text(text)
         except epsparql.QueryError as error:
             return CheckDocument(errors=[_fault(error)], warnings=[], plan=None, repairs=[], mended=None)
     checked = await asyncio.to_thread(_check_text, service, text, policy, default_graph, name)

@@ -147,7 +147,7 @@ def _combined(inner: Patterns) -> Patterns:
     optional = st.one_of(st.none(), expressions)
     new = fresh.map(lambda number: Variable(f"new{number}"))
     return st.one_of(
-        st.builds(a.Join, full, full),
+        st.builds(a.Join, full, full, st.booleans()),
         st.builds(a.Union, inner, inner),
         st.builds(a.SeqJoin, inner, inner),
         st.builds(a.EqJoin, inner, inner),

@@ -139,6 +139,9 @@ def test_a_fault_has_its_place(http: httpx.Client) -> None:
 def test_the_first_line_names_the_policy(http: httpx.Client) -> None:
     wish = {"query": f"#!etalis recent\n{PROGRAM}", "policy": "chronological"}
     assert http.put("/queries/torn", json=wish).json()["code"] == "ele-refused"
+    made = http.put("/queries/whole", params={"policy": "recent-by ?X"}, content=PROGRAM, headers=EVENT).json()
+    assert (made["policy"], made["query"]) == ("recent-by ?X", f"#!etalis recent-by ?X\n{PROGRAM}")
+    assert http.put("/queries/whole", json={"query": made["query"], "policy": made["policy"]}).status_code == 200
 
 
 def test_events_over_http_do_not_sleep(http: httpx.Client) -> None:

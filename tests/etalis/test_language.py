@@ -53,6 +53,16 @@ PROGRAMS = [
                  id="no struct of this name"),
     pytest.param("set_etalis_flag(event_consumption_policy, recent). d(X, Y) <- (a(X) forall_seq b(Y)) cnot c.", "event(a(1),1). event(c,2). event(a(2),3). event(a(3),4). event(b(5),5).",
                  [on("d", [2, 5], 3, 5), on("d", [3, 5], 4, 5)], id="no policy acts on forall_seq, cnot or not"),
+    *(
+        pytest.param(f"set_etalis_flag(event_consumption_policy, {policy}). d(X) <- a(X) seq b.", "event(a(1),[1,3]). event(a(2),[2,3]). event(b,[4,6]). event(a(3),[5,8]). event(a(4),[5,7]). event(b,[9,10]).",
+                     [on("d", [first], start, 6), on("d", [3], 5, 10)], id=f"on intervals, {policy}")
+        for policy, first, start in (("recent", 2, 2), ("'recent-longest'", 1, 1), ("'recent-by ?X'", 2, 2))
+    ),
+    *(
+        pytest.param(f"set_etalis_flag(event_consumption_policy, {policy}). d(X, Y) <- a(X) and b(Y).", "event(a(1),1). event(a(2),2). event(b(3),3). event(b(4),4).",
+                     [on("d", [x, y], x, y) for x, y in pairs], id=f"and, {policy}")
+        for policy, pairs in (("unrestricted", [(1, 3), (1, 4), (2, 3), (2, 4)]), ("recent", [(2, 3), (2, 4)]), ("chronological", [(1, 3), (2, 4)]))
+    ),
     pytest.param("d(X) <- a where X is sqrt(4).", "event(a,1).", [on("d", [2.0], 1)], id="a double"),
     pytest.param("n(1). n(Y) :- n(X), X < 5, Y is X + 1. d(X) <- a where n(X).", "event(a,1).", [on("d", [k], 1) for k in range(1, 6)], id="a recursive relation"),
     pytest.param("e(1,2). e(2,3). r(X,Y) :- e(X,Y). r(X,Z) :- r(X,Y), e(Y,Z). s(X) :- e(X,_), \\+ r(X,3). d(X) <- a where s(X).",
@@ -223,6 +233,7 @@ def test_a_prefix_is_an_absolute_iri() -> None:
         ("a(X) equals b(X)", "unrestricted", []),
         ("a(X) or b(X) where X > 3", "unrestricted", []),
         ("a(X) seq b(Y)", "recent", []),
+        ("a(X) and b(Y)", "recent-longest", []),
         ("a(X) seq b(X)", "recent", [14]),
         ("a(X) seq b(Y)", "chronological", [14]),
     ],

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from engine.messages import ADD, DROP, REPLACE, UNRESTRICTED, Entry, Events, Facts, Finish, Register
+from engine.messages import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import RDF, Iri, Term
 from tests.reference.evaluator import Fact, Occurrence
 from tests.support.feeds import EXAMPLE, SECOND

@@ -4,7 +4,6 @@ indexed or incremental.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
 from math import ceil
 from typing import assert_never
 
@@ -137,8 +136,10 @@ class Evaluation:
                 return paths.pairs(pattern, self.edges)
             case algebra.Values(variables, rows):
                 return (Solution(frozenset((v, term) for v, term in zip(variables, row, strict=True) if term is not None)) for row in rows)
-            case algebra.Join(left, right):
+            case algebra.Join(left, right, True):
                 return self._joins(left, right, lambda x, y: True)
+            case algebra.Join(left, right):
+                return (join_solutions(x, y) for x, y in self._and_pairs(left, right))
             case algebra.Union(left, right):
                 return self.evaluate(left) | self.evaluate(right)
             case algebra.Filter(condition, inner):
@@ -228,12 +229,22 @@ class Evaluation:
 
     def _policy_pairs(self, left: Pattern, right: Pattern, relation: Test) -> Iterator[tuple[Solution, Solution]]:
         """The pairs that the query's policy lets SEQ and the interval relations join; a policy is a negative part."""
-        if self.world.settings.policy == "recent":
+        policy = self.world.settings.policy
+        if policy.startswith("recent"):
             shared = shared_variables(left, right)
-            return policies.recent(self.decided.evaluate(left), self.decided.evaluate(right), shared, relation)
-        if self.world.settings.policy == "chronological":
+            return policies.recent(self.decided.evaluate(left), self.decided.evaluate(right), shared, relation, policy)
+        if policy == "chronological":
             return policies.chronological(self.decided.evaluate(left), self.decided.evaluate(right), relation)
         return ((x, y) for x, y in likely_pairs(self.evaluate(left), self.evaluate(right)) if compatible(x, y) and relation(x, y))
+
+    def _and_pairs(self, left: Pattern, right: Pattern) -> Iterator[tuple[Solution, Solution]]:
+        """The pairs that the query's policy lets AND join."""
+        policy = self.world.settings.policy
+        if policy.startswith("recent"):
+            return policies.recent_and(self.decided.evaluate(left), self.decided.evaluate(right), shared_variables(left, right), policy)
+        if policy == "chronological":
+            return policies.chronological_and(self.decided.evaluate(left), self.decided.evaluate(right))
+        return ((x, y) for x, y in likely_pairs(self.evaluate(left), self.evaluate(right)) if compatible(x, y))
 
     def _extend(self, pattern: algebra.Extend) -> Iterator[Solution]:
         for x in self.evaluate(pattern.pattern):
@@ -273,8 +284,8 @@ class Evaluation:
 
     def _join_without(self, pattern: algebra.JoinWithout) -> Iterator[Solution]:
         absent = self.decided.evaluate(pattern.absent)
-        for x, y in product(self.evaluate(pattern.left), self.evaluate(pattern.right)):
-            if compatible(x, y) and short_enough(both := join_solutions(x, y), pattern.within):
+        for x, y in self._and_pairs(pattern.left, pattern.right):
+            if short_enough(both := join_solutions(x, y), pattern.within):
                 gap = apart(x, y)
                 if not any(compatible(both, z) and before(gap, z) and before(z, gap) and self._counts(z, both) for z in absent):
                     yield both

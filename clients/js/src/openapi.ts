@@ -2111,6 +2111,7 @@ export interface components {
             query: string;
             /**
              * Policy
+             * @description This is the consumption policy: unrestricted, recent, recent-longest, recent-by ?v or chronological.
              * @default unrestricted
              */
             policy?: string;
@@ -2286,6 +2287,7 @@ export interface components {
             query: string;
             /**
              * Policy
+             * @description This is the consumption policy: unrestricted, recent, recent-longest, recent-by ?v or chronological.
              * @default unrestricted
              */
             policy?: string;
@@ -2436,7 +2438,7 @@ export interface components {
              * Policy
              * @default null
              */
-            policy?: ("unrestricted" | "recent" | "chronological") | null;
+            policy?: string | null;
             /**
              * Default Graph
              * @default null
@@ -3645,6 +3647,7 @@ export interface operations {
                 replace?: boolean | "promote";
                 /** @description A promotion may change the columns only with change. */
                 columns?: "keep" | "change";
+                /** @description This is the consumption policy: unrestricted, recent, recent-longest, recent-by ?v or chronological. */
                 policy?: string;
                 default_graph?: string;
                 /** @description This is now, beginning or an offset. A promotion reads from where the query began, unless it is given. */
@@ -3902,6 +3905,7 @@ export interface operations {
         parameters: {
             query?: {
                 name?: string | null;
+                /** @description This is the consumption policy: unrestricted, recent, recent-longest, recent-by ?v or chronological. */
                 policy?: string;
                 default_graph?: string;
                 /** @description This is now, beginning or an offset. A promotion reads from where the query began, unless it is given. */

@@ -34,7 +34,7 @@ export interface Wish {
 
 /** The options of a text as the client takes them. */
 export const optionsOf = ({ policy, default_graph }: Omit<Wish, "query">) => ({
-  policy: policy as "unrestricted" | "recent" | "chronological",
+  policy,
   default_graph: default_graph as "all" | "unnamed",
 });
 

@@ -12,6 +12,12 @@ import { Promote } from "./promotion";
 const asking = signal("");
 const asked = (now: Tab) => `${now.key} ${now.query}`;
 
+/** The policies that a text may have; one names a variable of it. */
+const policiesOf = ({ query, policy }: Tab) => {
+  const variables = [...query.matchAll(/[?$]([\p{L}\d_]+)/gu)].map(([, name]) => `recent-by ?${name}`);
+  return [...new Set(["unrestricted", "recent", "recent-longest", ...variables, "chronological", policy])];
+};
+
 const MEND = "Correct the fault first: it is underlined.";
 effect(() => {
   if (!checked.value?.errors.length && notice.peek()?.text === MEND) notice.value = null; // it is mended
@@ -72,7 +78,7 @@ export function Toolbar() {
         onChange={(event) => rename(now, event.currentTarget.value.trim() || now.name)}
       />
       <select aria-label="Policy" title="Which partial matches a new event may complete" value={now.policy} onChange={(event) => change({ policy: event.currentTarget.value })}>
-        {["unrestricted", "recent", "chronological"].map((each) => (
+        {policiesOf(now).map((each) => (
           <option key={each}>{each}</option>
         ))}
       </select>

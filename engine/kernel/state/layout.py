@@ -47,6 +47,8 @@ AWAITING = KEEP  # of a ONCE: how many rows wait for the end of their entry; bel
 # of a WITHOUT: how it finds the goals that blockers have passed, and how many goals its last sweep has spared (docs/decisions/0133-passed-goals.md)
 PASSING, SPARED = KEEP, COLUMN
 NOT_PASSING, PASSING_BY_KEY, PASSING_BY_SWEEP = range(3)
+CHOICE = KEEP  # of a RECENT: which goal of several with one end is the latest; by COLUMN, the one whose term there is the greatest
+SHORTEST, LONGEST, GREATEST = range(3)
 APART = ONCE_ONLY  # of an OUT: no two of its solutions are equal, so duplicates need not be looked for
 ANY, SEQ, EQUALS, MEETS, DURING, STARTS, FINISHES, OVERLAPS, PAR = range(9)
 
@@ -59,7 +61,7 @@ SIDES = 3  # stores of a node
 GO_ON_LEFT, GO_ON_RIGHT, GO_ON_STORED_LEFT, GO_ON_STORED_RIGHT = range(5, 9)
 # then: decide on a row that has waited for the close of the instant, by the side that it came from; or, of a policy's node, do what its phases are
 # there for, in this order. YOUNGEST is the host's answer to ORDER
-DECIDE_LEFT, DECIDE_RIGHT, DECIDE_BLOCKER, ORDER, LEFT_CHOICE, SERVE, RIGHT_CHOICE, SETTLE, YOUNGEST, TASKS_OF_CLOSE = range(9, 19)
+DECIDE_LEFT, DECIDE_RIGHT, DECIDE_BLOCKER, ORDER, LEFT_CHOICE, SERVE, RIGHT_CHOICE, SETTLE, SETTLE_RIGHT, YOUNGEST, TASKS_OF_CLOSE = range(9, 20)
 LOOK_ON, LOOK_ON_STORED = 32, 33  # at a triple of the background: the frame's goal is its place in the table, or NONE for the first
 FIND_ON = 34  # at triples of the background: the frame's goal is the row joined with them, or NONE for the first
 # links: what a policy needs of a goal besides the row's own: its predecessor in the queue, the oldest goal of the key (of the youngest), an instant
@@ -207,7 +209,7 @@ RECORDS = {
     "stores": _columns("HEAD", "STORE_WIDTH"),
     "nodes": _columns("KIND", "NODE_WIDTH")
     | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "awaiting": AWAITING, "any_subject": ANY_SUBJECT, "outward": OUTWARD}
-    | {"passing": PASSING, "spared": SPARED},
+    | {"passing": PASSING, "spared": SPARED, "choice": CHOICE},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "frame": _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_"),

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from math import exp, lgamma, log
 
-from engine.messages import UNRESTRICTED
 from engine.pattern_scope import has_exists
 from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheapest
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import list_fields
 

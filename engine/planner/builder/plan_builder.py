@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED
 from engine.pattern_scope import ANY_TRIPLE, Scope, Variables, find_scope
 from engine.physical_plan import filter_compiler
 from engine.physical_plan.join_trees import PlanShape
@@ -24,6 +23,7 @@ from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork,
 from engine.planner.builder.join_order import Rates
 from engine.rewrite.operands import Operands
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
 
 Target = tuple[int, int]

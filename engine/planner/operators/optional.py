@@ -7,7 +7,6 @@ has a plan of its own that makes no other pairs (docs/decisions/0106-pairs-with-
 from typing import NamedTuple
 
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED
 from engine.pattern_scope import Scope, asks_identity, list_conjuncts, span_of
 from engine.physical_plan.join_trees import Linear, Pairing
 from engine.physical_plan.plan import Node, PairNodes
@@ -20,6 +19,7 @@ from engine.planner.operators.exists import plan_marks, set_marks
 from engine.planner.operators.without import absent_span
 from engine.rewrite.unify_variables import is_positive
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.trees import walk_nodes
 
 

@@ -7,11 +7,11 @@ from epsparql.etalis.parser.keywords import OUTPUT, UNITS
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.ntriples import is_absolute_iri
+from epsparql.solutions.policies import POLICIES, PolicyFault, read_policy
 from epsparql.terms import RDF, XSD
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")
 ALARMS = ("exceptionAlarm", "exceptionAlarmAbsoluteDatime")
-POLICIES = ("recent", "chronological", "unrestricted")
 MAX_ARGUMENTS = 16
 """An event has at most so many arguments."""
 _INSTEAD = {
@@ -278,6 +278,7 @@ def _set_flag(program: Program, head: Struct) -> None:
         program.warnings.append(Warning_("ignored", "this flag is ignored", head.span))
         return
     policy = value.text if isinstance(value, Name) else ""
-    if policy not in POLICIES:
+    try:
+        program.policy = read_policy(policy)
+    except PolicyFault:
         refuse(f"the policy {policy or 'given'} is not known", value.span, program.text, ", ".join(POLICIES))
-    program.policy = policy

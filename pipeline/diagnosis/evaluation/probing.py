@@ -13,10 +13,11 @@ import pyarrow as pa
 from engine.engine import Engine
 from engine.errors import Refusal
 from engine.expressions.evaluator import parse_term
-from engine.messages import NO_ROWS, RDFS, UNRESTRICTED, Block, Entail, Entry, Facts, Finish, Micros, Outcome, Register, Tick, int64s
+from engine.messages import NO_ROWS, RDFS, Block, Entail, Entry, Facts, Finish, Micros, Outcome, Register, Tick, int64s
 from engine.network.stratification import Cycle
 from engine.pattern_scope import find_scope, sort_by_name
 from epsparql import algebra as a
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Term, Variable
 from pipeline.diagnosis.evaluation.sample import Sample, list_entries
 

@@ -78,7 +78,7 @@ def build_steps(pattern: a.Pattern, wrap: Wrap = lambda pattern: pattern, graph:
 
 def _without_absence(pattern: a.SeqWithout | a.JoinWithout) -> a.Pattern:
     """Return what a pattern would match if nothing were absent."""
-    joined = a.SeqJoin(pattern.left, pattern.right) if isinstance(pattern, a.SeqWithout) else a.Join(pattern.left, pattern.right)
+    joined = a.SeqJoin(pattern.left, pattern.right) if isinstance(pattern, a.SeqWithout) else a.Join(pattern.left, pattern.right, unrestricted=False)
     return joined if pattern.within is None else a.Within(joined, pattern.within)
 
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
-from server.cli.subcommands.definition import BROKEN, EMITS, OK, POLICIES, USER_FAULT, Commands, add_command, fail
+from server.cli.subcommands.definition import BROKEN, EMITS, OK, USER_FAULT, Commands, add_command, add_policy, fail
 from server.cli.subcommands.diagnose import add_diagnose
 
 _LAST, _MOST_LAST = 10, 1_000
@@ -99,7 +99,7 @@ def _add_promote(commands: Commands) -> None:
 
 def _add_place(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--from", dest="start", metavar="PLACE", help=text)
-    parser.add_argument("--policy", choices=POLICIES, help="This is the consumption policy. The default is unrestricted, or the program's.")
+    add_policy(parser, "This is the consumption policy", "unrestricted, or the program's")
 
 
 def _add_send(commands: Commands) -> None:

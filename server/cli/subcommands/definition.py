@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import TextIO, TypeAlias
 
+from epsparql.solutions.policies import POLICIES, PolicyFault, read_policy
+
 OK, BROKEN, USER_FAULT = 0, 1, 2
 RED, GREEN, YELLOW = "31", "32", "33"
 """Colours, as terminals number them."""
-POLICIES = ("unrestricted", "recent", "chronological")  # engine.messages has these two too, but loads pyarrow
 EMITS = ("certain", "revised")
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -18,6 +19,19 @@ def add_command(commands: Commands, name: str, run: Callable[[argparse.Namespace
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)
     parser.set_defaults(command=run, refuse=parser.error)
     return parser
+
+
+def add_policy(parser: argparse.ArgumentParser, text: str, default: str) -> None:
+    """Add the flag of a consumption policy, with what it does and the words for its default."""
+    listed = f"{', '.join(POLICIES[:-1])} or {POLICIES[-1]}"
+    parser.add_argument("--policy", type=_read_policy, metavar="POLICY", help=f"{text}: {listed}. The default is {default}.")
+
+
+def _read_policy(text: str) -> str:
+    try:
+        return read_policy(text)
+    except PolicyFault as fault:
+        raise argparse.ArgumentTypeError(str(fault)) from None
 
 
 def fail(message: object, code: int = USER_FAULT) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import check_extra
+from epsparql.solutions.policies import PolicyFault
 from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
 from server.cli.subcommands.definition import BROKEN, OK, USER_FAULT, Commands, add_command, fail
 from server.cli.subcommands.input_options import add_dead_letters, add_inputs, add_on_error, find_letters_fault
@@ -48,7 +49,7 @@ def _diagnose(arguments: argparse.Namespace) -> int:
 def _diagnose_file(arguments: argparse.Namespace) -> int:
     from pipeline.replay.input_files import read_names
     from pipeline.replay.query_files import SourceFault, named_file, read_asked
-    from pipeline.replay.replay import PolicyFault, Replay, diagnose_files, policies_of
+    from pipeline.replay.replay import Replay, diagnose_files, policies_of
     from server.process import clock
 
     if (fault := find_letters_fault(arguments)) is not None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from epsparql.events.on_error import DEAD_LETTER, DEAD_LETTERS, ON_ERROR, read_on_error
+from epsparql.solutions.policies import POLICIES
 
 _ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
 
@@ -49,8 +50,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[QUERY=]POLICY",
-        help="This is the consumption policy of a query, or of all queries: unrestricted (the default), recent or chronological. The "
-        "flag may be repeated.",
+        help=f"This is the consumption policy of a query, or of all queries: {', '.join(POLICIES[:-1])} or {POLICIES[-1]}. The "
+        "default is unrestricted. The flag may be repeated.",
     )
     parser.add_argument(
         "--default-graph",

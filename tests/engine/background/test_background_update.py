@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.engine import Engine
-from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, REPLACE, UNRESTRICTED, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.messages import ADD, DROP, REPLACE, Drop, Entry, Events, Facts, Finish, Pause, Register
 from engine.network import placed_query
 from engine.physical_plan.plan import Fragment
 from engine.planner import NetworkNames, plan_query
@@ -18,6 +18,7 @@ from engine.planner.builder import scans
 from engine.query_lifecycle.replay import LOST
 from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from epsparql.terms import RDF, Iri
 from tests.engine.runtime.test_partitioning import has_key, shared_out, whole
 from tests.reference.evaluator import Fact, Occurrence, Settings

@@ -5,7 +5,7 @@ evaluator.
 from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
-from engine.messages import CHRONOLOGICAL, RECENT, UNRESTRICTED
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from tests.engine.semantics.test_equivalence import RANDOM, accepted
 from tests.reference.evaluator import Fact, Settings, Triple
 from tests.support import query_strategies

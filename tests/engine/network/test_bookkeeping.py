@@ -9,7 +9,8 @@ import pytest
 
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import ADD, CHRONOLOGICAL, DROP, RECENT, UNRESTRICTED, Drop, Entry, Events, Facts, Register, Tick
+from engine.messages import ADD, DROP, Drop, Entry, Events, Facts, Register, Tick
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from tests.engine.network.books import check_books
 from tests.support.feeds import EXAMPLE, PREFIXES, SECOND, parse_feed
 from tests.support.run_both import block

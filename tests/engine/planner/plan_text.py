@@ -18,7 +18,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
 from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
-from engine.messages import UNRESTRICTED, MessageKey
+from engine.messages import MessageKey
 from engine.network.network import Network
 from engine.partitioning import partition
 from engine.physical_plan.common_subplans import copy_subplan, find_subplans
@@ -34,6 +34,7 @@ from engine.triples.quads import quads_of
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.renderer.queries import render
+from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import RDF, XSD, Variable
 from tests.epsparql.golden import write
 

@@ -89,7 +89,10 @@ CHOICES = [
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHIN 10", "recent", "SEQ recent on ?x within PT10S [latest of the left side kept until PT10S after its end, right side not stored]", id="recent"),
     pytest.param("{ ?x :a ?y } PAR { ?u :b ?z }", "chronological", "PAR chronological [unconsumed left side kept for ever, unserved right side kept for ever]", id="chronological"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z } WITHOUT { ?x :c ?w }", "recent", "SEQ ... WITHOUT recent (absent: what agrees on ?x) on ?x [latest of the left side kept for ever, right side not stored, absent ones kept for ever]", id="WITHOUT"),
-    pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever, right side kept for ever]", id="AND is not chosen"),
+    pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent", "AND recent on ?x [latest of the left side kept for ever, latest of the right side kept for ever]", id="AND"),
+    pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent-by ?z", "AND recent-by ?z on ?x [latest of the left side", id="by a variable"),
+    pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z }", "recent-longest", "SEQ recent-longest on ?x [latest of the left side", id="the longest"),
+    pytest.param("{ ?x :a ?y } { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever, right side kept for ever]", id="groups beside each other"),
 ]  # fmt: skip
 
 

@@ -8,24 +8,9 @@ from random import Random
 import pytest
 
 from engine.engine import Engine
-from engine.messages import (
-    ADD,
-    CHRONOLOGICAL,
-    DROP,
-    RECENT,
-    UNRESTRICTED,
-    CatchUp,
-    Entry,
-    Events,
-    Facts,
-    Pause,
-    Promote,
-    Register,
-    Resume,
-    SetStream,
-    Tick,
-)  # fmt: skip
+from engine.messages import ADD, DROP, CatchUp, Entry, Events, Facts, Pause, Promote, Register, Resume, SetStream, Tick
 from engine.query_lifecycle import network_union
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from epsparql.terms import Iri, Literal
 from tests.engine.network.books import check_books
 from tests.engine.runtime.test_catch_up import BOTH, COUNT, MIXED, NEVER, OPTIONAL, OVER, PATH, RULE, SEQ, STEPS, TIMER, CatchUpLog

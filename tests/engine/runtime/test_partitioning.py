@@ -17,9 +17,10 @@ from engine.messages import Block, Drop, Entry, Facts, Promote, Register, StateC
 from engine.partitioning import NoKey, PartitionShare, keys_of, partition_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST, UNRESTRICTED
 from pipeline.runners.merge import Merger
 from tests.engine.semantics.test_equivalence import RANDOM, accepted
-from tests.reference.evaluator import Fact, Occurrence
+from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
 from tests.support import query_strategies
 from tests.support.feeds import parse_facts, parse_feed
@@ -81,9 +82,9 @@ def keyed(text: str) -> str:
     return re.sub(r"(?:\?[st]|:a|_:b\d*) (:[pqrkd]|\?p) (?=[?:_1])", lambda m: f"?s {':q' if m[1] == '?p' else m[1]} ", text)
 
 
-def has_key(text: str) -> bool:
+def has_key(text: str, policy: str = UNRESTRICTED) -> bool:
     try:
-        return bool(keys_of(epsparql.parse(text).query))
+        return bool(keys_of(epsparql.parse(text).query, policy))
     except NoKey:
         return False
 
@@ -108,16 +109,18 @@ FEW = settings(RANDOM, max_examples=examples(60))
     background=query_strategies.facts(),
     later=query_strategies.facts(),
     at=st.integers(2, 20),
-    partitions=st.sampled_from((2, 2, 3)),
+    setting=st.tuples(
+        st.sampled_from((2, 2, 3, 4)), st.sampled_from((UNRESTRICTED, UNRESTRICTED, RECENT, RECENT_LONGEST, "recent-by ?v", CHRONOLOGICAL))
+    ),
     data=st.data(),
 )
 def test_a_keyed_query(
-    query: str, fed: list[Occurrence], background: list[Fact], later: list[Fact], at: int, partitions: int, data: st.DataObject
+    query: str, fed: list[Occurrence], background: list[Fact], later: list[Fact], at: int, setting: tuple[int, str], data: st.DataObject
 ) -> None:
-    queries = {"q": query}
-    assume(accepted(queries) and has_key(query))
+    queries, (partitions, policy) = {"q": query}, setting
+    assume(accepted(queries) and has_key(query, policy))
     arrival = data.draw(query_strategies.arrivals({DEFAULT_STREAM: fed}))
-    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, query_strategies.MAX_DELAY)
+    log = entries(queries, {DEFAULT_STREAM: fed}, arrival.bodies, background, query_strategies.MAX_DELAY, {"q": Settings(policy)})
     log = inserted(log, [(min(at, len(log) - 1), Facts(0, graph, text)) for graph, text in _facts(later)])
     same(queries, log, arrival.cuts, arrival.restores, partitions)
 
@@ -321,9 +324,10 @@ def test_a_key_stands_at_one_part_of_all_patterns(pattern: str, parts: set[Part]
     assert {key.part for key in keys_of(epsparql.parse(f"{PREFIX}SELECT * {{ {pattern} }}").query)} == parts
 
 
+@pytest.mark.parametrize("operator", ["SEQ", "AND"])
 @pytest.mark.parametrize(("policy", "part"), [("unrestricted", Part.SUBJECT), ("recent", None), ("chronological", None)])
-def test_a_policy_chooses_among_goals_of_one_key(policy: str, part: Part | None) -> None:
-    query = epsparql.parse(PREFIX + "SELECT * { { VALUES ?v { 1 2 } } SEQ { ?s :p ?w } }").query
+def test_a_policy_chooses_among_goals_of_one_key(policy: str, part: Part | None, operator: str) -> None:
+    query = epsparql.parse(f"{PREFIX}SELECT * {{ {{ VALUES ?v {{ 1 2 }} }} {operator} {{ ?s :p ?w }} }}").query
     if part is not None:
         assert keys_of(query, policy)[0].part is part
         return

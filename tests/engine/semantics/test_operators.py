@@ -4,7 +4,7 @@ worked out by hand.
 
 import pytest
 
-from engine.messages import CHRONOLOGICAL, RECENT
+from epsparql.solutions.policies import CHRONOLOGICAL, RECENT
 from tests.reference.evaluator import Settings
 from tests.support.feeds import parse_facts, parse_feed
 from tests.support.query_strategies import PROLOGUE

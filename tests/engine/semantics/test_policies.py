@@ -13,7 +13,7 @@ import epsparql
 from engine.engine import Engine
 from engine.errors import Refusal
 from engine.kernel.state import layout as c
-from engine.messages import POLICIES, Drop, Register
+from engine.messages import Drop, Register
 from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
 from tests.reference.evaluator import Fact, Occurrence, Settings
@@ -22,7 +22,8 @@ from tests.support import query_strategies
 from tests.support.feeds import PREFIXES, Body, occurrence, parse_facts, parse_feed, show, shown
 from tests.support.run_both import Runner, block, blocks, entries, in_order, results, run, run_engine, run_oracle, without
 
-RECENT, CHRONOLOGICAL = Settings("recent"), Settings("chronological")
+RECENT, LONGEST, CHRONOLOGICAL = Settings("recent"), Settings("recent-longest"), Settings("chronological")
+BY_A, BY_V = Settings("recent-by ?a"), Settings("recent-by ?v")
 both = pytest.mark.parametrize("run_", [run_oracle, run_engine])
 
 # ---------------------------------------------------------------- by hand
@@ -59,7 +60,7 @@ TABLE = [
         "a=1,b=2,s=s@0-4 a=2,b=1,s=s@1-4", id="PAR: right goals that have waited go before new ones",
     ),
     pytest.param(f"{A} PAR {B}", "A(1)@0-3 A(2)@0-4 B(1)@2-5 B(2)@3-6", "a=2,b=1,s=s@0-5 a=2,b=2,s=s@0-6", "a=1,b=1,s=s@0-5 a=2,b=2,s=s@0-6", id="PAR: a left goal waits for right ones"),
-    pytest.param(f"{A} {B}", "A(1)@1 A(2)@2 B(1)@3", *2 * ["a=1,b=1,s=s@1-3 a=2,b=1,s=s@2-3"], id="AND is unrestricted"),
+    pytest.param(f"{A} {B}", "A(1)@1 A(2)@2 B(1)@3", *2 * ["a=1,b=1,s=s@1-3 a=2,b=1,s=s@2-3"], id="what stands beside each other is unrestricted"),
     pytest.param(f"{A} EQUALS {B}", "A(1)@1 A(2)@1 B(1)@1", *2 * ["a=1,b=1,s=s@1 a=2,b=1,s=s@1"], id="EQUALS is unrestricted"),
     pytest.param(f"{A} OPTIONALSEQ {B}", "A(1)@1 A(2)@2 B(1)@3", *2 * ["a=1,b=1,s=s@1-3 a=2,b=1,s=s@2-3"], id="OPTIONALSEQ is unrestricted"),
     pytest.param(f"{A} SEQ {B} WITHIN 2", "A(1)@1 A(2)@2 B(1)@4", "a=2,b=1,s=s@2-4", "", id="WITHIN decides after the choice"),
@@ -88,6 +89,60 @@ def answers(run_: Runner, pattern: str, feed: str, facts: str, chosen: Settings)
 def test_policies(run_: Runner, pattern: str, feed: str, recent: str, chronological: str) -> None:
     assert answers(run_, pattern, feed, "", RECENT) == sorted(recent.split())
     assert answers(run_, pattern, feed, "", CHRONOLOGICAL) == sorted(chronological.split())
+
+
+AND = [
+    pytest.param(f"{A} AND {B}", "A(1)@1 A(2)@2 B(3)@3 B(4)@4", "a=2,b=3,s=s@2-3 a=2,b=4,s=s@2-4", "a=1,b=3,s=s@1-3 a=2,b=4,s=s@2-4", id="used again or consumed"),
+    pytest.param(f"{A} AND {B}", "B(3)@1 B(4)@2 A(1)@3 A(2)@4", "a=1,b=4,s=s@2-3 a=2,b=4,s=s@2-4", "a=1,b=3,s=s@1-3 a=2,b=4,s=s@2-4", id="neither operand is the first"),
+    pytest.param(f"{A} AND {B}", "A(1)@1 B(1)@2 A(2)@3 B(2)@4", "a=1,b=1,s=s@1-2 a=2,b=1,s=s@2-3 a=2,b=2,s=s@3-4", "a=1,b=1,s=s@1-2 a=2,b=2,s=s@3-4", id="recent replaces on both sides"),
+    pytest.param(f"{A} AND {B}", "A(1)@1 B(1)@1", *2 * ["a=1,b=1,s=s@1"], id="of one instant"),
+    pytest.param(f"{A} AND {B}", "A(1)@1 A(2)@2 B(1)@2 B(2)@2", "a=1,b=1,s=s@1-2 a=1,b=2,s=s@1-2 a=2,b=1,s=s@2 a=2,b=2,s=s@2", "a=1,b=1,s=s@1-2 a=2,b=2,s=s@2", id="those of an instant and the latest before it"),
+    pytest.param(f"{A} AND {B}", "B(1)@1 B(2)@2 A(1)@2 A(2)@2 A(3)@2", "a=1,b=1,s=s@1-2 a=1,b=2,s=s@2 a=2,b=1,s=s@1-2 a=2,b=2,s=s@2 a=3,b=1,s=s@1-2 a=3,b=2,s=s@2", "a=1,b=1,s=s@1-2 a=2,b=2,s=s@2", id="left ones come first"),
+    pytest.param(f"{A} AND {B}", "A(1)@1-3 A(2)@2-3 B(1)@4 B(2)@5", "a=2,b=1,s=s@2-4 a=2,b=2,s=s@2-5", "a=1,b=1,s=s@1-4 a=2,b=2,s=s@2-5", id="of one end: the later start, the earlier start"),
+    pytest.param(f"{A} AND {B}", "B(1)@1-3 B(2)@2-3 A(1)@4 A(2)@5", "a=1,b=2,s=s@2-4 a=2,b=2,s=s@2-5", "a=1,b=1,s=s@1-4 a=2,b=2,s=s@2-5", id="so on the right"),
+    pytest.param(f"{A} AND {B}", "A(x,1)@1 A(y,1)@2 B(x,1)@3 B(y,1)@4", *2 * ["a=1,b=1,s=x@1-3 a=1,b=1,s=y@2-4"], id="per join key"),
+    pytest.param(
+        "{ { ?s :A ?a } OPTIONAL { ?a :K ?k } } AND { ?s :B ?k }", "A(1)@1 K(2,8)@2 A(2)@2 A(3)@3 B(8)@4 B(9)@5",
+        "a=2,k=8,s=s@2-4 a=3,k=8,s=s@3-4 a=3,k=9,s=s@3-5", "a=1,k=8,s=s@1-4 a=3,k=9,s=s@3-5", id="unbound variables are a key of their own",
+    ),
+    pytest.param(f"{A} AND {B} WITHIN 2", "A(1)@1 B(1)@4 A(2)@5 B(2)@6", "a=2,b=1,s=s@4-5 a=2,b=2,s=s@5-6", "a=2,b=2,s=s@5-6", id="WITHIN decides after the choice"),
+    pytest.param(f"{A} AND {B} FILTER(?b = 1)", "A(1)@1 B(1)@2 B(2)@3 A(2)@4", "a=1,b=1,s=s@1-2", "a=1,b=1,s=s@1-2", id="FILTER decides after the choice, on either side"),
+    pytest.param(f"{A} AND {B} WITHOUT {C}", "B(1)@1 C(1)@2 A(1)@3 A(2)@4 B(2)@5", "a=2,b=2,s=s@4-5", "a=2,b=2,s=s@4-5", id="WITHOUT decides after the choice"),
+    pytest.param(f"{A} AND {B} SEQ {C}", PAPER, "a=3,b=5,c=6,s=s@3-6", "a=1,b=4,c=6,s=s@1-6", id="before a SEQ"),
+    pytest.param(f"{A} AND {B} AND {C}", PAPER, "a=3,b=5,c=6,s=s@3-6", "a=1,b=4,c=6,s=s@1-6", id="twice"),
+]  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize(("pattern", "feed", "recent", "chronological"), AND)
+def test_and_has_no_sides(run_: Runner, pattern: str, feed: str, recent: str, chronological: str) -> None:
+    assert answers(run_, pattern, feed, "", RECENT) == sorted(recent.split())
+    assert answers(run_, pattern, feed, "", CHRONOLOGICAL) == sorted(chronological.split())
+
+
+LATEST = [
+    pytest.param(f"{A} SEQ {B}", "A(1)@1-30 A(2)@15-30 B(1)@35-50 A(3)@40-60 A(4)@40-55 B(2)@70-80", "a=2,b=1,s=s@15-50 a=3,b=2,s=s@40-80", "a=1,b=1,s=s@1-50 a=3,b=2,s=s@40-80", "a=2,b=1,s=s@15-50 a=3,b=2,s=s@40-80", id="the longer, the shorter, the greater value"),
+    pytest.param(f"{A} SEQ {B}", "A(3)@1-5 A(1)@2-5 A(2)@3-5 B(1)@6", "a=2,b=1,s=s@3-6", "a=3,b=1,s=s@1-6", "a=3,b=1,s=s@1-6", id="of three"),
+    pytest.param(f"{A} SEQ {B}", "A(10)@1 A(9)@1 B(1)@4", "a=9,b=1,s=s@1-4", "a=9,b=1,s=s@1-4", "a=10,b=1,s=s@1-4", id="by value and not by text"),
+    pytest.param(f"{A} SEQ {B}", "A(1)@1-3 A(1.0)@2-3 B(1)@4", "a=1.0,b=1,s=s@2-4", "a=1,b=1,s=s@1-4", "a=1.0,b=1,s=s@2-4", id="of equal values the later start"),
+    pytest.param(f"{A} SEQ {B}", "A(5)@1 A(1)@2 B(1)@3", *3 * ["a=1,b=1,s=s@2-3"], id="what ends later is the latest"),
+    pytest.param("{ { ?s :B ?b } OPTIONAL { ?b :A ?a } } SEQ { ?s :C ?c }", "A(1,7)@1 B(1)@5 B(2)@2-5 C(1)@6", "b=2,c=1,s=s@2-6", "a=7,b=1,c=1,s=s@1-6", "a=7,b=1,c=1,s=s@1-6", id="an OPTIONAL binds it"),
+    pytest.param("{ { ?s :B ?b } UNION { ?s :A ?a } } SEQ { ?s :C ?c }", "A(1)@1-5 B(1)@2-5 C(1)@6", "b=1,c=1,s=s@2-6", "a=1,c=1,s=s@1-6", "a=1,c=1,s=s@1-6", id="unbound is the least"),
+    pytest.param(f"{B} SEQ {C}", "B(2)@1-5 B(1)@2-5 C(1)@6", "b=1,c=1,s=s@2-6", "b=2,c=1,s=s@1-6", "b=1,c=1,s=s@2-6", id="where no operand binds it: as recent"),
+    pytest.param("{ SELECT ?b ?c { { ?s :A ?a ; :B ?b } SEQ { ?t :C ?c } } }", "A(x,10)@5 B(x,1)@5 A(y,9)@5 B(y,2)@5 C(1)@6", "b=2,c=1@5-6", "b=2,c=1@5-6", "b=1,c=1@5-6", id="inside a sub-SELECT that hides it"),
+    pytest.param("{ SELECT ?b ?c { { ?s :B ?b } SEQ { ?s :C ?c . ?s :A ?a } } }", "B(1)@4-5 B(2)@5 C(1)@6 A(1)@6", "b=2,c=1@5-6", "b=1,c=1@4-6", "b=2,c=1@5-6", id="a variable of the right operand does not choose"),
+    pytest.param(f"{A} PAR {B}", "A(2)@1-5 A(1)@2-5 B(1)@3-7", "a=1,b=1,s=s@2-7", "a=2,b=1,s=s@1-7", "a=2,b=1,s=s@1-7", id="PAR"),
+    pytest.param(f"{A} AND {B}", "A(2)@1-5 A(1)@2-5 B(1)@6", "a=1,b=1,s=s@2-6", "a=2,b=1,s=s@1-6", "a=2,b=1,s=s@1-6", id="AND: the left operand's"),
+    pytest.param(f"{B} AND {A}", "A(2)@1-5 A(1)@2-5 B(1)@6", "a=1,b=1,s=s@2-6", "a=2,b=1,s=s@1-6", "a=2,b=1,s=s@1-6", id="AND: the right operand's"),
+    pytest.param(f"{A} SEQ {B} WITHOUT {C}", "A(2)@1-5 A(1)@2-5 B(1)@7", "a=1,b=1,s=s@2-7", "a=2,b=1,s=s@1-7", "a=2,b=1,s=s@1-7", id="SEQ WITHOUT"),
+]  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize(("pattern", "feed", "recent", "longest", "by"), LATEST)
+def test_the_latest_of_one_end(run_: Runner, pattern: str, feed: str, recent: str, longest: str, by: str) -> None:
+    for chosen, expected in ((RECENT, recent), (LONGEST, longest), (BY_A, by)):
+        assert answers(run_, pattern, feed, "", chosen) == sorted(expected.split())
 
 
 TIMELESS = [
@@ -131,6 +186,7 @@ WHEN = [
     pytest.param("A(1)@1 B(1)@2 C(1)@3", f"{A} SEQ {B}", 0, id="SEQ: with its last event"),
     pytest.param("A(1)@1 B(1)@3 C(1)@4", f"{A} SEQ {B} WITHOUT {C}", 0, id="WITHOUT too"),
     pytest.param("A(1)@1-2 B(1)@2-3 C(1)@4", f"{A} MEETS {B}", 1, id="a relation: with the next instant"),
+    pytest.param("A(1)@1 B(1)@2 C(1)@4", f"{A} AND {B}", 1, id="AND: with the next instant"),
 ]
 
 
@@ -166,7 +222,7 @@ def test_entries_of_one_instant_consume_in_the_order_of_the_log(lefts: list[int]
 
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(Refusal, match="the policy 'best'"):
+    with pytest.raises(Refusal, match="'best' is no policy"):
         Engine().place_query(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
 
 
@@ -213,9 +269,11 @@ def test_a_crowd_of_one_instant_is_in_order(chosen: Settings) -> None:
 
 # ---------------------------------------------------------------- by chance
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-RELATIONS = ("SEQ", "SEQ", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
+RELATIONS = ("SEQ", "SEQ", "AND", "AND", "MEETS", "DURING", "STARTS", "FINISHES", "OVERLAPS", "PAR")
 SHAPES = (
     *(f"G {relation} G" for relation in RELATIONS), "G SEQ G SEQ G", "G PAR G SEQ G", "{ G OPTIONAL G } SEQ G", "G SEQ { G OPTIONAL G }", "{ G UNION G } SEQ { G UNION G }",
+    "{ G UNION G } AND { G UNION G }", "G AND G AND G", "G AND G SEQ G", "G SEQ { G AND G }", "{ G OPTIONAL G } AND { G OPTIONAL G }", "G AND G WITHIN D", "G AND G FILTER(C)",
+    "G AND G WITHOUT G", "G AND G WITHIN D WITHOUT G", "{ V } AND G", "G AND { V }", "GRAPH N { G AND G }", "{ P } AND G", "G AND { S }", "G FILTER EXISTS { G AND G }",
     "G SEQ G WITHIN D", "G PAR G WITHIN D", "G SEQ G FILTER(C)", "{ G SEQ G } { G SEQ G }", "G SEQ G WITHOUT G", "G SEQ G WITHIN D WITHOUT G", "G SEQ G WITHOUT G FILTER(C)",
     "{ G OPTIONAL G } SEQ G WITHOUT G", "G SEQ G WITHOUT { G OPTIONAL G }", "{ G SEQ G WITHOUT G } SEQ G", "G OPTIONAL { G SEQ G }", "G FILTER EXISTS { G SEQ G }", "{ G WITHOUT G FOR T } SEQ G",
     "{ V } SEQ G", "G SEQ { V }", "GRAPH N { G SEQ G }", "GRAPH N { G SEQ G WITHOUT G }", "{ GRAPH N G } SEQ G", "{ P } SEQ G", "{ S } SEQ G", "G SEQ { S }",
@@ -223,7 +281,7 @@ SHAPES = (
 
 
 def policies() -> st.SearchStrategy[Settings]:
-    return st.sampled_from((RECENT, CHRONOLOGICAL))
+    return st.sampled_from((RECENT, LONGEST, BY_V, CHRONOLOGICAL))
 
 
 @st.composite
@@ -277,7 +335,7 @@ def test_arrivals(query: str, chosen: Settings, fed: list[Occurrence], backgroun
 @given(
     rule=query_strategies.rules(),
     query=queries(),
-    chosen=st.fixed_dictionaries(dict.fromkeys(("rule", "q"), st.sampled_from(POLICIES).map(Settings))),
+    chosen=st.fixed_dictionaries(dict.fromkeys(("rule", "q"), st.one_of(st.just(Settings()), policies()))),
     fed=st.fixed_dictionaries({DEFAULT_STREAM: query_strategies.feeds(6), query_strategies.OTHER: query_strategies.feeds(2)}),
 )
 def test_rules(rule: str, query: str, chosen: dict[str, Settings], fed: dict[str, list[Occurrence]]) -> None:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import epsparql
-from engine.messages import OCCURRENCES, UNRESTRICTED, Register
+from engine.messages import OCCURRENCES, Register
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.diagnosis.diagnosis import MOST_DEEP, Question, diagnose
 from pipeline.diagnosis.evaluation.probing import Setting
 from pipeline.diagnosis.evaluation.sample import Sample

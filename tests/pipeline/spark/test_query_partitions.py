@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import epsparql
-from engine.messages import UNRESTRICTED
+from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.dataframes.asked import Asked, Share
 from pipeline.dataframes.engine_task import SOLVED, Solver, occurrences
 from pipeline.dataframes.engine_task import solved as rows_of

@@ -211,7 +211,9 @@ class TestReplay:
             pytest.param(["--query", "q.rq", "--query", "sub/q.rq"], "the same name 'q'", id="one name twice"),
             pytest.param(["--query", "q.rq", "--format", "turtle"], "CONSTRUCT", id="no graph"),
             pytest.param(
-                ["--query", "q.rq", "--policy", "q=best"], "'best' is no policy; expected unrestricted, recent or chronological", id="no policy"
+                ["--query", "q.rq", "--policy", "q=best"],
+                "'best' is no policy; expected unrestricted, recent, recent-longest, recent-by ?v or chronological",
+                id="no policy",
             ),
             pytest.param(
                 ["--query", "q.rq", "--policy", "r=recent"], "there is no query 'r' to give a policy to; there is q", id="policy of no query"
@@ -235,6 +237,7 @@ class TestReplay:
         [
             pytest.param([], {"q": [1, 2], "r": [1, 2]}, id="unrestricted"),
             pytest.param(["recent"], {"q": [2], "r": [2]}, id="of all queries"),
+            pytest.param(["q=recent-longest", "r=recent-by $v"], {"q": [2], "r": [2]}, id="readings of recent"),
             pytest.param(["q=chronological", "recent"], {"q": [1], "r": [2]}, id="a query's own goes before the common one"),
         ],
     )

@@ -281,6 +281,17 @@ def test_policies(http: httpx.Client, client: Client, name: str, stream: str) ->
     assert [[solution.start for solution in client.solutions(each, wait_s=30)] for each in (name, other)] == [[moment(2)], [moment(1)]]
 
 
+def test_a_policy_that_names_a_variable(http: httpx.Client, name: str, stream: str) -> None:
+    text = f"PREFIX : <{EX}> SELECT ?v FROM STREAM <{stream}> WHERE {{ {{ ?s :a ?v }} AND {{ ?s :b ?w }} }}"
+    made = put(http, name, text, "?policy=recent-by%20$v")
+    assert (made.status_code, made.json()["policy"]) == (201, "recent-by ?v")
+    assert "AND recent-by ?v on ?s" in http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/plain"}).text
+    other = put(http, name, text, "?policy=recent-by%20?none&replace=true").json()
+    assert (other["policy"], next(each["code"] for each in other["warnings"])) == ("recent-by ?none", "policy-variable")
+    refused = http.post("/check", json={"query": text, "policy": "recent-longer"}).json()
+    assert (refused["code"], refused["expected"]) == ("invalid-member", "unrestricted or recent or recent-longest or recent-by ?v or chronological")
+
+
 def test_a_query_without_a_triple_pattern(http: httpx.Client, client: Client, name: str, stream: str) -> None:
     answer = put(http, name, f"SELECT ?x FROM STREAM <{stream}> WHERE {{ BIND(1 AS ?x) }}")
     assert (answer.status_code, {warning["code"] for warning in answer.json()["warnings"]} - {"unknown-stream"}) == (201, set())

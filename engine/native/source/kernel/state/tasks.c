@@ -30,7 +30,7 @@ static inline i64 phase_of(i64 task) { return greater(task, DECIDE_BLOCKER); }
 
 /* Returns whether a task's row is a stored goal, which its store frees. */
 static inline int holds_goal(i64 task) {
-  int of_policy = task == ORDER || task == LEFT_CHOICE || task == SERVE || task == SETTLE || task == YOUNGEST;
+  int of_policy = task == ORDER || task == LEFT_CHOICE || task == SERVE || task == SETTLE || task == SETTLE_RIGHT || task == YOUNGEST;
   return of_policy || goes_on_stored(task) || task == LOOK_ON_STORED;
 }
 
