@@ -126,7 +126,7 @@ def _check_static_rule(parsed: ParsedQuery, rule: a.BackgroundRule, known: FactI
     except NegativeRecursion as cycle:
         message = f"this rule would depend on its own negation: {cycle}"
         raise CyclicNegation(
-            message, place_of([rule], parsed), parsed.text, "a predicate of its own for what is derived without the negation"
+            message, place_of([rule], parsed), parsed.text, cycle.remedy or "a predicate of its own for what is derived without the negation"
         ) from None
 
 

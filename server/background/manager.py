@@ -163,7 +163,9 @@ class BackgroundManager:
             check_background(known, [(rule.text, rule.policy, rule.default_graph) for rule in others])
         except NegativeRecursion as recursion:
             detail = f"static rules would depend on their own negation: {recursion}"
-            expected = "a predicate of its own for what is derived without the negation, or a schema without what closes the cycle"
+            expected = recursion.remedy or (
+                "a predicate of its own for what is derived without the negation, or a schema without what closes the cycle"
+            )
             raise Fault(Problem(HTTPStatus.CONFLICT, "cyclic-negation", detail, expected=expected)) from None
         except Cycle as cycle:
             detail = f"with this background, a rule would read its own negation without a strict step in time: {cycle.way}"

@@ -18,6 +18,7 @@ from engine.background.reasoning.rdfs_schema import PROPERTY, SUBCLASS, SUBPROPE
 from engine.background.static_rules.explanation import Explainer, RuleStep
 from engine.background.static_rules.joins import Joins
 from engine.background.static_rules.maintenance import NO_DELTA, Change, Delta, Maintenance
+from engine.background.static_rules.monotone_folds import Made, compose_folds
 from engine.background.static_rules.program import (
     LIST,
     VIEW,
@@ -31,7 +32,7 @@ from engine.background.static_rules.program import (
     RelationKey,
     constants_of,
 )  # fmt: skip
-from engine.background.static_rules.sorted_rows import LOW, NO_INTS, SHIFT, SortedRows, is_among, pack_pairs, unite
+from engine.background.static_rules.sorted_rows import LOW, NO_INTS, NO_ROWS, SHIFT, SortedRows, is_among, pack_pairs, unite
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
@@ -42,6 +43,8 @@ from epsparql.terms import Term
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
 X, Y = -1, -2
+MONOTONE = "a value that the loop hands on as it is, or in a sum with numbers not below 0 (MIN) or not above 0 (MAX)"
+"""The remedy for a loop through MIN or MAX that is refused."""
 _ABOVE = "above"
 """Relations of this role hold pairs of the schema: a class, and one above it."""
 
@@ -90,7 +93,17 @@ class Derived:
 
 
 class NegativeRecursion(Exception):
-    """Signals static rules that depend on their own negation; the text is the cycle."""
+    """Signals static rules that depend on their own negation; the text is the cycle.
+
+    The `remedy` is one for a loop through MIN or MAX, else empty.
+    """
+
+    def __init__(self, text: str, remedy: str = "") -> None:
+        super().__init__(text, remedy)
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 @dataclass(slots=True, eq=False)
@@ -115,6 +128,7 @@ class Derivations:
         self._relations: dict[RelationKey, Relation] = {}
         self._compiled: dict[int, _Compiled] = {}
         self._edges: dict[tuple[object, ...], DatalogRule] = {}
+        self._composed = Made()
         self._lower: Layer | None = None
         self._rules: tuple[RegisteredRule, ...] = ()
         self.program = Program((), ())
@@ -161,15 +175,20 @@ class Derivations:
         fresh = [] if program is before else [rule for rule in program.rules if rule not in before.rules]
         dropped = [] if program is before else [rule for rule in before.rules if rule not in program.rules]
         given = dict(self._given_changes(lower, program))
-        for relation in [] if program is before else [each for each in before.relations if each not in program.relations]:
+        left = [] if program is before else [each for each in before.relations if each not in program.relations]
+        for relation in left:
             self._relations.pop(relation.key, None)
             self._sources.pop(relation, None)
+        if program is not before:
+            self._relations |= {relation.key: relation for relation in program.relations}
         change = Maintenance(self.joins, Change(program, dropped, fresh, given))
         try:
             change.run()
         except BaseException:
             self._forget()
             raise
+        for relation in left:  # a rule that was left out may have it again
+            relation.rows = relation.given = NO_ROWS
         removed = {each.key.predicate for each in before.relations if each.key.role == WRITTEN and each not in program.relations}
         self.program, self._lower, self._rules = program, lower, rules
         self._show(lower, change.deltas, removed)
@@ -194,9 +213,9 @@ class Derivations:
         entailed = edges.between(writes, [each for each in reads if each.key.role == VIEW])
         self._edges = {key: rule for key, rule in self._edges.items() if key in edges.used}
         try:
-            return Program([*own, *entailed], reads)
+            return Program(compose_folds([*own, *entailed], self._composed), reads)
         except NegativeCycle as cycle:
-            raise NegativeRecursion(self._told(cycle.way, rules)) from None
+            raise self._describe_cycle(cycle, rules) from None
 
     def _compile_rule(self, rule: RegisteredRule) -> list[DatalogRule]:
         if rule.registered not in self._compiled:
@@ -219,9 +238,17 @@ class Derivations:
         entailed = edges.between((each for each in there if each.key.role == WRITTEN), [each for each in reads if each.key.role == VIEW])
         entailed += edges.between(writes, [each for each in (*there, *reads) if each.key.role == VIEW])
         try:
-            return self.program.extended([*own, *entailed], reads)
+            made = Made()
+            found = self.program.extended(compose_folds([*own, *entailed], made), reads)
+            self._composed |= made
+            return found
         except NegativeCycle as cycle:
-            raise NegativeRecursion(self._told(cycle.way, rules)) from None
+            raise self._describe_cycle(cycle, rules) from None
+
+    def _describe_cycle(self, cycle: NegativeCycle, rules: Sequence[RegisteredRule]) -> NegativeRecursion:
+        if not cycle.reason:
+            return NegativeRecursion(self._told(cycle.way, rules))
+        return NegativeRecursion(f"{self._told(cycle.way, rules)}: {cycle.reason}", MONOTONE)
 
     def _told(self, way: Sequence[Relation], rules: Sequence[RegisteredRule]) -> str:
         """Describe a cycle for its reader: the predicates on it, and the rules that write them."""

@@ -66,7 +66,7 @@ class Joins:
         """
         parts = []
         for columns, n in self.solve(rule, rows_of, start, tuples, skipped):
-            arguments = [self._column_of(columns, argument, n) for argument in rule.head.arguments]
+            arguments = [self.column_of(columns, argument, n) for argument in rule.head.arguments]
             if rule.resource:
                 good = self.terms.kinds[arguments[0]] < LITERAL
                 arguments = arguments if good.all() else [column[good] for column in arguments]
@@ -156,9 +156,9 @@ class Joins:
 
     # ------------------------------------------------------------ atoms
     def _contains(self, atom: Atom, columns: Columns, n: int, rows: SortedRows) -> NDArray[np.bool_]:
-        return rows.contains(self.tuples.find([self._column_of(columns, argument, n) for argument in atom.arguments]))
+        return rows.contains(self.tuples.find([self.column_of(columns, argument, n) for argument in atom.arguments]))
 
-    def _column_of(self, columns: Columns, argument: Argument, n: int) -> Ints:
+    def column_of(self, columns: Columns, argument: Argument, n: int) -> Ints:
         return np.full(n, argument) if argument >= 0 else columns[argument]
 
     def _join_atom(self, atom: Atom, columns: Columns, n: int, rows: SortedRows) -> list[tuple[Columns, int]]:
@@ -175,7 +175,7 @@ class Joins:
         """Join rows with the pairs that have their second term (or their first)."""
         key, free = atom.arguments[::-1] if second else atom.arguments
         pieces: list[tuple[Columns, int]] = []
-        for order, begin, end in rows.ranges(self._column_of(columns, key, n), second=second):
+        for order, begin, end in rows.ranges(self.column_of(columns, key, n), second=second):
             counts = end - begin
             ends = np.cumsum(counts)
             total = int(ends[-1])

@@ -4,6 +4,9 @@ What may rest on something that is gone is taken back first, by the state from b
 reason comes again; then what is new goes through the rules (semi-naive). Counting derivations would not do: in a
 recursive rule facts may support each other in a circle (Gupta, Mumick, Subrahmanian, *Maintaining views
 incrementally*, SIGMOD 1993).
+
+Where a relation keeps the best value of each group, a value that has another reason by a better one stays. Worse
+values that were derived meanwhile are taken back at the end, with what was copied of them.
 """
 
 import heapq
@@ -14,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.background.static_rules.best_values import choose_best, find_candidates, find_supported
 from engine.background.static_rules.groups import find_groups, fold_groups, list_results
 from engine.background.static_rules.joins import Joins, rows_before, rows_now
 from engine.background.static_rules.program import PART, WRITTEN, Atom, DatalogRule, Program, Relation, Stratum
@@ -78,7 +82,8 @@ class Maintenance:
         """Bring all relations of the program up to date. Raises EntailmentLimit; then they are of no use."""
         for rule in self._change.dropped:
             if rule.head.relation in self._program.place:
-                self._suspects.put(rule.head.relation, self._joins.heads(rule, rows_now))
+                derived = self._joins.heads(rule, rows_now) if rule.fold is None else np.sort(rule.head.relation.rows.packed())
+                self._suspects.put(rule.head.relation, derived)
                 self._list(self._program.place[rule.head.relation])
         for relation, delta in self._change.given.items():
             relation.given = relation.given.without(delta.fewer).with_more(delta.more)
@@ -139,8 +144,9 @@ class Maintenance:
         The rule alone derives its relation.
         """
         relation, delta = rule.head.relation, self.deltas.get(rule.source_atom.relation, NO_DELTA)
+        self._suspects.take_all(relation)
         groups = None if rule in self._fresh else find_groups(self._joins, rule, unite(delta))
-        there = NO_INTS if groups is None else list_results(self._joins, rule, groups)
+        there = np.sort(relation.rows.packed()) if groups is None else list_results(self._joins, rule, groups)
         now = fold_groups(self._joins, rule, groups)
         gone, come = there[~is_among(there, now)], now[~is_among(now, there)]
         relation.rows = relation.rows.without(gone).with_more(come)
@@ -157,8 +163,12 @@ class Maintenance:
         for relation, packed in _rounds(stratum, suspects):
             there = gone.get(relation, NO_ROWS)
             new = packed[relation.old.contains(packed) & ~relation.given.contains(packed) & ~there.contains(packed)]
+            if len(new) and relation in stratum.best:
+                new = new[~is_among(new, find_supported(self._joins, self._program.by_head[relation], new))]
             if len(new):
                 gone[relation] = there.with_more(new)
+                if stratum.best:  # so that no value has a reason in one that is gone
+                    relation.rows = relation.rows.without(new)
                 for rule, place in stratum.inner.get(relation, ()):
                     suspects.put(rule.head.relation, self._joins.heads(rule, rows_before, rule.atoms[place], new, place))
         for relation, rows in gone.items():
@@ -167,13 +177,12 @@ class Maintenance:
 
     # ------------------------------------------------------------ what comes
     def _derive(
-        self, stratum: Stratum, feeding: list[tuple[DatalogRule, list[tuple[Atom, int | None, Delta]]]], gone: Mapping[Relation, SortedRows]
+        self, stratum: Stratum, feeding: list[tuple[DatalogRule, list[tuple[Atom, int | None, Delta]]]], gone: dict[Relation, SortedRows]
     ) -> dict[Relation, SortedRows]:
         """Let come what stands for another reason, and what is new, and return it."""
         coming, come = self._coming, dict[Relation, SortedRows]()
         for relation, rows in gone.items():
-            for rule in self._program.by_head.get(relation, ()):
-                coming.put(relation, self._joins.heads(rule, rows_now, rule.head, np.sort(rows.packed())))
+            self._put_again(stratum, relation, np.sort(rows.packed()))
         for rule in stratum.rules:
             if rule in self._fresh:
                 coming.put(rule.head.relation, self._joins.heads(rule, rows_now))
@@ -184,16 +193,76 @@ class Maintenance:
             for atom, place, delta in atoms:
                 if len(delta.more):
                     coming.put(rule.head.relation, self._joins.heads(rule, rows_now, atom, delta.more, place))
+        replaced = self._spread(stratum, come)
+        while replaced:
+            for relation, packed in self._take_back_worse(stratum, replaced, _Outcome(gone, come)).items():
+                self._put_again(stratum, relation, packed)
+            replaced = self._spread(stratum, come)
+        return come
+
+    def _put_again(self, stratum: Stratum, relation: Relation, packed: Ints) -> None:
+        """Let come what rules derive of tuples that are gone; of a relation that keeps the best, of their groups."""
+        for rule in self._program.by_head.get(relation, ()):
+            found = find_candidates(self._joins, rule, packed) if relation in stratum.best else self._joins.heads(rule, rows_now, rule.head, packed)
+            self._coming.put(relation, found)
+
+    def _spread(self, stratum: Stratum, come: dict[Relation, SortedRows]) -> dict[Relation, Ints]:
+        """Take in what comes and what follows from it, and return the values that better ones replaced."""
+        coming, replaced = self._coming, dict[Relation, Ints]()
         most, rules = (MOST_GROWN, "rules that feed themselves with new values") if stratum.grows else (MOST_DERIVED, "the static rules")
         for relation, packed in _rounds(stratum, coming):
             new = packed[~relation.rows.contains(packed)]
+            if len(new) and relation in stratum.best:
+                new, worse, later = choose_best(self._joins, relation, stratum.best[relation], new)
+                coming.put(relation, later)
+                if len(worse):
+                    replaced[relation] = unite([replaced.get(relation, NO_INTS), worse])
+                    relation.rows = relation.rows.without(worse)
             if len(new):
                 relation.rows = relation.rows.with_more(new)
-                come[relation] = come.get(relation, NO_ROWS).with_more(new)
+                there = come.get(relation, NO_ROWS)
+                come[relation] = there.with_more(new[~there.contains(new)] if stratum.best else new)
                 _check_number(sum(len(each.rows) for each in stratum.relations if each.key.role in (WRITTEN, PART)), most, rules)
                 for rule, place in stratum.inner.get(relation, ()):
                     coming.put(rule.head.relation, self._joins.heads(rule, rows_now, rule.atoms[place], new, place))
-        return come
+        return replaced
+
+    def _take_back_worse(self, stratum: Stratum, replaced: dict[Relation, Ints], outcome: "_Outcome") -> dict[Relation, Ints]:
+        """Take back what is not the best, with what was copied of it, and return the copies: they may have another
+        reason.
+        """
+        pending, copies = _Pending(), dict[Relation, Ints]()
+        for relation, packed in replaced.items():
+            worse = packed[~relation.rows.contains(packed)]
+            outcome.take_back(relation, worse)
+            self._put_copies(stratum, relation, worse, pending)
+        for relation, packed in _rounds(stratum, pending):
+            worse = packed[relation.rows.contains(packed) & ~relation.given.contains(packed)]
+            if relation not in stratum.best and len(worse):
+                relation.rows = relation.rows.without(worse)
+                outcome.take_back(relation, worse)
+                copies[relation] = unite([copies.get(relation, NO_INTS), worse])
+                self._put_copies(stratum, relation, worse, pending)
+        return copies
+
+    def _put_copies(self, stratum: Stratum, relation: Relation, packed: Ints, pending: _Pending) -> None:
+        for rule, place in stratum.inner.get(relation, ()):
+            if rule.head.relation not in stratum.best and len(packed):
+                pending.put(rule.head.relation, self._joins.heads(rule, rows_now, rule.atoms[place], packed, place))
+
+
+class _Outcome(NamedTuple):
+    """Holds what goes and what comes of a stratum's relations."""
+
+    gone: dict[Relation, SortedRows]
+    come: dict[Relation, SortedRows]
+
+    def take_back(self, relation: Relation, packed: Ints) -> None:
+        """Let tuples go: those from before the change, and those that came in it."""
+        there = self.gone.get(relation, NO_ROWS)
+        self.gone[relation] = there.with_more(packed[relation.old.contains(packed) & ~there.contains(packed)])
+        if relation in self.come:
+            self.come[relation] = self.come[relation].without(packed)
 
 
 def _rounds(stratum: Stratum, pending: _Pending) -> Iterable[tuple[Relation, Ints]]:

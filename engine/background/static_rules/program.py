@@ -87,13 +87,24 @@ class Fold:
     scope: frozenset[Variable]
 
 
+@dataclass(frozen=True, slots=True)
+class Best:
+    """Says that a relation keeps the least (MIN) or greatest value of each group: its last term, by the others.
+
+    `inner` is the value in the atom that is of the same loop; 0 if the rule has no such atom.
+    """
+
+    function: a.AggregateFunction
+    inner: Argument = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DatalogRule:
     """Derives `head` where all atoms hold, none of `absent` does, and the conditions are met.
 
     With `resource` no tuple is derived whose first term is a literal. With `fold` it derives the groups' keys with
     the aggregate of each. The tuples that it folds stand as the one that is absent, because all of them are settled
-    before.
+    before. With `best` its relation keeps the best value of each group.
     """
 
     head: Atom
@@ -104,6 +115,7 @@ class DatalogRule:
     source: int = 0  # the registration that it comes from; 0 for RDFS
     variables: int = 0
     fold: Fold | None = None
+    best: Best | None = None
 
     @property
     def source_atom(self) -> Atom:
@@ -112,7 +124,9 @@ class DatalogRule:
 
     @property
     def makes_values(self) -> bool:
-        return any(condition.wants == VALUE for condition in self.conditions)
+        """Return whether the rule makes values; where the best is kept, those of groups have an end by themselves."""
+        made = {condition.target for condition in self.conditions if condition.wants == VALUE and not isinstance(condition.expression, a.Var)}
+        return bool(made if self.best is None else made.intersection(self.head.arguments[:-1]))
 
 
 @dataclass(slots=True, eq=False)
@@ -123,6 +137,8 @@ class Stratum:
     rules: list[DatalogRule] = field(default_factory=list)
     inner: dict[Relation, list[tuple[DatalogRule, int]]] = field(default_factory=dict)
     """By relation of the stratum, the rules of the stratum that read it, and at which atom."""
+    best: dict[Relation, a.AggregateFunction] = field(default_factory=dict)
+    """The relations that keep the best value of each group, by MIN or MAX."""
 
     @property
     def grows(self) -> bool:
@@ -133,11 +149,13 @@ class Stratum:
 class NegativeCycle(Exception):
     """Signals relations that depend on their own absence: `way` is the cycle, from the relation whose absence is
     asked for.
+
+    The `reason` says why a loop through MIN or MAX is none that a better value only makes better.
     """
 
-    def __init__(self, way: Sequence[Relation]) -> None:
-        super().__init__(way)
-        self.way = way
+    def __init__(self, way: Sequence[Relation], reason: str = "") -> None:
+        super().__init__(way, reason)
+        self.way, self.reason = way, reason
 
 
 class Program:
@@ -174,15 +192,11 @@ class Program:
         Relations that were there before may be shared with another program, so they are replaced and not changed.
         """
         fresh = dict.fromkeys(rules)
-        onwards: dict[Relation, dict[Relation, None]] = {view: {} for view in views if view not in self.relations}
-        read: dict[Relation, dict[Relation, None]] = {}
+        onwards = list_edges(fresh, (view for view in views if view not in self.relations))
+        read = {relation: onwards.pop(relation) for relation in [*onwards] if relation in self.relations}
         for rule in fresh:
             self.by_head.setdefault(rule.head.relation, []).append(rule)
-            onwards.setdefault(rule.head.relation, {})
-            for atom in (*rule.atoms, *rule.absent):
-                known = read if atom.relation in self.relations else onwards
-                known.setdefault(atom.relation, {})[rule.head.relation] = None
-        for relations in _components(onwards):
+        for relations in list_components(onwards):
             for relation in relations:
                 self.place[relation] = len(self.strata)
             self.strata.append(Stratum(relations))
@@ -199,6 +213,8 @@ class Program:
         number = self.place[rule.head.relation]
         stratum = self.strata[number]
         stratum.rules.append(rule)
+        if rule.best is not None:
+            stratum.best[rule.head.relation] = rule.best.function
         for atom in rule.absent:
             if self.place[atom.relation] == number:
                 raise NegativeCycle(self._way(rule.head.relation, atom.relation))
@@ -223,7 +239,17 @@ class Program:
         return way[::-1]
 
 
-def _components(onwards: Mapping[Relation, Mapping[Relation, None]]) -> list[list[Relation]]:
+def list_edges(rules: Iterable[DatalogRule], views: Iterable[Relation]) -> dict[Relation, dict[Relation, None]]:
+    """Return the relations of rules, and views, each with those that rules derive from it."""
+    onwards: dict[Relation, dict[Relation, None]] = {view: {} for view in views}
+    for rule in rules:
+        onwards.setdefault(rule.head.relation, {})
+        for atom in (*rule.atoms, *rule.absent):
+            onwards.setdefault(atom.relation, {})[rule.head.relation] = None
+    return onwards
+
+
+def list_components(onwards: Mapping[Relation, Mapping[Relation, None]]) -> list[list[Relation]]:
     """Return the strongly connected components, those that lead to others first (Tarjan's algorithm, without
     recursion).
     """

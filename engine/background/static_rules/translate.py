@@ -140,6 +140,14 @@ class Translation:
             for body in bodies:
                 if variables <= body.bound:
                     self._add(_Literal(relation, arguments), body, resource=True)
+        self._drop_unread()
+
+    def _drop_unread(self) -> None:
+        """Drop rules whose part no other rule reads: a template needs not each alternative of its pattern."""
+        before = 0
+        while before != len(self.rules):
+            before, read = len(self.rules), {atom.relation for rule in self.rules for atom in (*rule.atoms, *rule.absent)}
+            self.rules = [rule for rule in self.rules if rule.head.relation.key.role != PART or rule.head.relation in read]
 
     # ------------------------------------------------------------ terms and rules
     def _intern(self, term: object) -> int:
@@ -277,8 +285,11 @@ class Translation:
         found = []
         for body in bodies:
             scope = self._scope(expression, body, where)
+            if _is_surely_unbound(expression, scope):
+                found.append(body)
+                continue
             found.append(body.tested(_Test(expression, scope, VALUE, variable)))
-            if not isinstance(expression, a.Constant):
+            if not isinstance(expression, a.Constant | a.Var):
                 found.append(body.tested(_Test(expression, scope, ERROR)))
         return found
 
@@ -351,7 +362,7 @@ class Translation:
             known = _Body((results,), bound=frozenset({variable, *keys}))
             unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
             found = [
-                *(body.joined(known) for body in found),
+                *(known if body.atoms == whole.atoms and not body.absent else body.joined(known) for body in found),
                 *(replace(body, absent=(*body.absent, *unknown)) for body in (found if unknown else ())),
             ]
         return found
@@ -422,6 +433,16 @@ class Translation:
         else:
             literal = _Literal(self.relation(RelationKey(VIEW, number, 0, where.graphs), 2), (subject, object_))
         return _Body((literal,), bound=_variables(subject, object_))
+
+
+def _is_surely_unbound(expression: a.Expression, scope: frozenset[Variable]) -> bool:
+    """Return whether an expression has no value, because it calculates with a variable that is unbound."""
+    match expression:
+        case a.Var(variable):
+            return variable not in scope
+        case a.Arithmetic(_, left, right):
+            return _is_surely_unbound(left, scope) or _is_surely_unbound(right, scope)
+    return False
 
 
 def _variables(*arguments: int | Variable) -> frozenset[Variable]:
