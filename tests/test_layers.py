@@ -66,7 +66,7 @@ ARROWS = {
     "engine/aggregation/group_tables": "engine/dictionary engine/expressions engine/native",
     "engine/aggregation/runs": "engine/aggregation engine/aggregation/group_tables engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/state_size.py",
     "engine/alpha": "engine/background/reasoning engine/dictionary engine/kernel/state engine/native",
-    "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/messages.py engine/native engine/physical_plan engine/rewrite engine/triples",
+    "engine/background": "engine/background/reasoning engine/background/reasoning/owl_rl engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/native engine/pattern_scope.py engine/physical_plan engine/rewrite engine/triples",
     "engine/background/reasoning": "engine/dictionary engine/triples",
     "engine/background/reasoning/owl_rl": "engine/background/reasoning engine/dictionary engine/errors.py engine/triples",
     "engine/background/static_rules": "engine/aggregation engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/pattern_scope.py engine/rewrite engine/triples",

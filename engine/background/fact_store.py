@@ -6,7 +6,8 @@ when a pattern asks for it (docs/decisions/0017-knowledge-looked-up.md).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -29,13 +30,15 @@ from engine.errors import EntailmentLimit
 from engine.expressions.background_functions import ShortestRoute
 from engine.expressions.evaluator import parse_term
 from engine.messages import ADD, DROP, RDFS
+from engine.pattern_scope import ANY_TRIPLE
 from engine.physical_plan.plan import Lookup
 from engine.rewrite.resolve_datasets import BACKGROUND
 from engine.triples.hash_index import Table
 from engine.triples.quads import GraphName, Quad, graph_named, name_of, written
 from engine.triples.relation import EMPTY, FEW, addition, address, distinct, grown, with_room, without
+from engine.triples.row_index import RowIndex, is_among
 from epsparql import algebra as a
-from epsparql.terms import Iri, Term, Variable
+from epsparql.terms import Iri, Term, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
@@ -73,6 +76,8 @@ class FactIndex:
         self._matching: dict[tuple[a.TriplePattern, a.Place], Ints] = {}  # what matches each pattern that was asked for
         self._tables: dict[object, tuple[Ints, Table]] = {}  # with their sources, by address of these
         self._graphs: Graphs = {}  # of links, which versions share
+        self._indexes: dict[tuple[int, int], RowIndex] = {}  # of all rows, by predicate and part
+        self._walks: dict[tuple[TermOrVariable, a.Place], Ints] = {}  # what narrowed paths may use, by their links
         self.terms.holders.add(self)
 
     @classmethod
@@ -243,12 +248,13 @@ class FactIndex:
 
     def hold(self, held: Held) -> None:
         held.add(np.array([*self.base, *self.__dict__.get("vocabulary", ())], np.int64))
-        for rows in (*self.given.values(), *self.base.values(), *(rows for _, rows in self._found.values()), *self._effective_rows()):
+        for rows in (*self.given.values(), *self.base.values(), *(rows for _, rows in self._found.values()), *self._cached_rows()):
             held.add(rows)
 
-    def _effective_rows(self) -> Iterable[Ints]:
-        found: Given = self.__dict__.get("_effective", {})
-        return found.values()
+    def _cached_rows(self) -> Iterable[Ints]:
+        for name in ("_effective", "_rows_of"):
+            found: Given = self.__dict__.get(name, {})
+            yield from found.values()
 
     # ------------------------------------------------------------ closed
     @cached_property
@@ -296,12 +302,15 @@ class FactIndex:
 
     @cached_property
     def descriptions(self) -> Descriptions:
-        return Descriptions(distinct(self.everything()[:, [SUBJECT, PREDICATE, OBJECT]]), self.terms)
+        return Descriptions(self._find_statements, self.terms)
+
+    def _find_statements(self, part: int, terms: Ints) -> Ints:
+        """Return s, p, o of all that holds and has one of these terms, which are sorted, in a part."""
+        return self.select_rows(ANY_TRIPLE, a.ANYWHERE, {part: terms})[:, [SUBJECT, PREDICATE, OBJECT]]
 
     def everything(self) -> Ints:
         """Return s, p, o, g of all that holds."""
-        predicates = self._entailed.predicates()
-        return np.concatenate([np.zeros((0, 4), np.int64), *(_with_predicate(self.match_rows(predicate), predicate) for predicate in predicates)])
+        return np.concatenate([NOTHING, *(_with_predicate(rows, predicate) for predicate, rows in self._rows_of.items())])
 
     @property
     def _entailed(self) -> Entailed:
@@ -398,15 +407,17 @@ class FactIndex:
             return known
         if len(self._matching) >= MOST_ASKED:
             self._matching, self._found, self._asked = {}, {}, set()
-        found = self._matching[pattern, place] = self._match_pattern(unnamed(pattern), place)
+        walked = self._walks.get((pattern.predicate, place)) if is_made_by_plan(pattern) else None
+        if walked is None:
+            found = self._match_pattern(unnamed(pattern), place)
+        else:
+            found = self._chosen(pattern, place, walked[:, [SUBJECT, OBJECT, GRAPH]], self._constants_of(pattern))
+        self._matching[pattern, place] = found
         return found
 
     def _match_pattern(self, pattern: a.TriplePattern, place: a.Place) -> Ints:
-        s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
-        if p is None:
-            source = self._reuse_entailed("everything", tuple(self.match_rows(each) for each in self._entailed.predicates()), self.everything)
-        else:
-            source = self.match_rows(p, o)
+        s, p, o = self._constants_of(pattern)
+        source = self.match_rows(p, o) if p is not None else self._reuse_entailed("everything", tuple(self._rows_of.values()), self.everything)
         wanted = s, p, o
         return self._reuse_entailed(
             (pattern, place),
@@ -414,6 +425,90 @@ class FactIndex:
             lambda: with_room(self._chosen(pattern, place, source, wanted)),
             lambda there, before: self._more_chosen(pattern, place, wanted, there, additions(before, (source,))),
         )
+
+    def _constants_of(self, pattern: a.TriplePattern) -> tuple[int | None, int | None, int | None]:
+        s, p, o = (None if isinstance(part, Variable) else self.terms.intern(str(part)) for part in parts_of(pattern))
+        return s, p, o
+
+    # ------------------------------------------------------------ some of the matches
+    def prepare_indexes(self) -> None:
+        """Order all rows by their subjects and objects, for `select_rows`."""
+        for predicate in self._rows_of:
+            for part in _COLUMNS:
+                self._index(predicate, part)
+
+    @cached_property
+    def _rows_of(self) -> dict[int, Ints]:
+        """Return all that holds, by predicate."""
+        return {predicate: self.match_rows(predicate) for predicate in self._entailed.predicates()}
+
+    def select_rows(self, pattern: a.TriplePattern, place: a.Place, wanted: Mapping[int, Ints]) -> Ints:
+        """Return the rows of `matching` that have one of the wanted terms, which are sorted, in each of these parts."""
+        constants = self._constants_of(pattern)
+        sets = self._with_constants(constants, wanted)
+        parts = [_with_predicate(self._select_of(predicate, sets), predicate) for predicate in self._predicates_among(sets)]
+        quads = np.concatenate([NOTHING, *parts])
+        return self._chosen(pattern, place, quads if constants[PREDICATE] is None else quads[:, [SUBJECT, OBJECT, GRAPH]], constants)
+
+    def match_in_pieces(self, pattern: a.TriplePattern, place: a.Place) -> Iterator[Ints]:
+        """Yield the rows of `matching` in pieces, without making all of them first where that can be."""
+        s, p, o = self._constants_of(pattern)
+        for predicate in list(self._rows_of) if p is None else [p]:
+            rows, wanted = self._rows_of.get(predicate, EMPTY), {PREDICATE: np.array([predicate], np.int64)}
+            if s is not None or o is not None or (rows[:, 2] != rows[:1, 2]).any():  # a triple of several graphs counts once
+                yield self.select_rows(pattern, place, wanted)
+                continue
+            for first in range(0, len(rows), PIECE):
+                part = rows[first : first + PIECE]
+                yield self._chosen(pattern, place, _with_predicate(part, predicate) if p is None else part, (s, p, o))
+
+    def count_rows(self, pattern: a.TriplePattern, wanted: Mapping[int, Ints]) -> int:
+        """Return how many rows `select_rows` would look at; all graphs count."""
+        sets = self._with_constants(self._constants_of(pattern), wanted)
+        return sum(self._choose_index(predicate, sets)[0] for predicate in self._predicates_among(sets))
+
+    def count_all(self, pattern: a.TriplePattern) -> int:
+        """Return how many rows have the predicate of a pattern."""
+        sets = {part: terms for part, terms in self._with_constants(self._constants_of(pattern), {}).items() if part == PREDICATE}
+        return sum(len(self._rows_of[predicate]) for predicate in self._predicates_among(sets))
+
+    def _with_constants(self, constants: Sequence[int | None], wanted: Mapping[int, Ints]) -> dict[int, Ints]:
+        return {**wanted, **{part: np.array([number], np.int64) for part, number in enumerate(constants) if number is not None}}
+
+    def _predicates_among(self, sets: Mapping[int, Ints]) -> list[int]:
+        if PREDICATE not in sets:
+            return list(self._rows_of)
+        return [predicate for predicate in sets[PREDICATE].tolist() if predicate in self._rows_of]
+
+    def _select_of(self, predicate: int, sets: Mapping[int, Ints]) -> Ints:
+        """Return the rows of a predicate that have wanted subjects and objects."""
+        rows = self._rows_of[predicate]
+        _, part = self._choose_index(predicate, sets)
+        if part is None:
+            return rows
+        rows = rows[self._index(predicate, part).find_rows(sets[part])]
+        other = SUBJECT + OBJECT - part
+        return rows[is_among(rows[:, _COLUMNS[other]], sets[other])] if other in sets else rows
+
+    def _choose_index(self, predicate: int, sets: Mapping[int, Ints]) -> tuple[int, int | None]:
+        """Return how many rows of a predicate the best index finds, and of which part that is; None if it takes all."""
+        counts: list[tuple[int, int | None]] = [(self._index(predicate, part).count_rows(sets[part]), part) for part in _COLUMNS if part in sets]
+        return min(counts, key=lambda each: each[0], default=(len(self._rows_of[predicate]), None))
+
+    def _index(self, predicate: int, part: int) -> RowIndex:
+        index = self._indexes.get((predicate, part))
+        if index is None:
+            index = self._indexes[predicate, part] = RowIndex.from_column(self._rows_of[predicate][:, _COLUMNS[part]])
+        return index
+
+    def narrowed(self, rows: Mapping[tuple[a.TriplePattern, a.Place], Ints], walks: Mapping[tuple[TermOrVariable, a.Place], Ints]) -> "FactIndex":
+        """Return the same background as a query sees it that needs no other `rows` of these patterns.
+
+        `walks` are the rows that paths need, by their links.
+        """
+        found = copy(self)
+        found._matching, found._walks = dict(rows), dict(walks)
+        return found
 
     def _more_chosen(
         self, pattern: a.TriplePattern, place: a.Place, wanted: Sequence[int | None], there: Ints, added: dict[int, Ints] | None
@@ -464,6 +559,9 @@ class FactIndex:
 
 
 NOTHING: Ints = np.zeros((0, 4), np.int64)
+PIECE = 1 << 14
+_COLUMNS = {SUBJECT: 0, OBJECT: 1}
+"""The columns of a predicate's rows that have these parts."""
 MOST_ASKED = 1 << 16
 """So many patterns are remembered with what matches them, because queries may come and go for long over one background."""
 
@@ -490,6 +588,11 @@ def unnamed(pattern: a.TriplePattern) -> a.TriplePattern:
     """Return the same pattern, whatever its variables are called."""
     names: dict[Variable, Variable] = {}
     return a.TriplePattern(*(names.setdefault(part, Variable(str(len(names)))) if isinstance(part, Variable) else part for part in parts_of(pattern)))
+
+
+def is_made_by_plan(pattern: a.TriplePattern) -> bool:
+    """Return whether a plan has made the pattern for a step of a path, between hidden variables of its own."""
+    return any(isinstance(part, Variable) and "@" in part.name for part in parts_of(pattern))
 
 
 def _is_property(term: Term) -> bool:

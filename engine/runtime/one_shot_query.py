@@ -4,7 +4,7 @@ A query reads no stream, so its pattern has all its solutions at the one instant
 """
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex
+from engine.background.semi_joins import cut_background, narrow_background
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.network.host_calls import KernelHost, SolverStopped
@@ -21,7 +22,7 @@ from engine.network.window_subquery import make_solver
 from engine.planner.queries import RANK
 from engine.rewrite import rewrite_query
 from engine.runtime.result_assembly import find_cell
-from engine.triples.relation import distinct
+from engine.triples.relation import distinct, without
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
@@ -118,6 +119,34 @@ def _run_plan(query: a.Select, known: FactIndex, now: int, slice_: _Slice) -> It
     """Yield the terms of a rewritten query's solutions in the order of the projection, in parts; with ORDER BY, all
     of them in their order.
     """
+    if slice_.limit is None:
+        parts = _evaluate(query, narrow_background(known, query.pattern), now)
+    else:
+        parts = (rows for narrowed in cut_background(known, query.pattern) for rows in _evaluate(query, narrowed, now))
+        parts = _drop_repeated(parts) if query.distinct else parts
+    before, wanted = slice_.offset, slice_.limit
+    for rows in parts:
+        kept = rows[before : None if wanted is None else before + wanted]
+        before = max(before - len(rows), 0)
+        if wanted is not None:
+            wanted -= len(kept)
+        if len(kept):
+            yield kept
+        if wanted == 0:
+            return
+
+
+def _drop_repeated(parts: Iterable[Ints]) -> Iterator[Ints]:
+    """Yield the rows without those of an earlier part."""
+    seen: Ints | None = None
+    for rows in parts:
+        new = rows if seen is None else without(rows, seen)
+        seen = rows if seen is None else np.concatenate([seen, new])
+        yield new
+
+
+def _evaluate(query: a.Select, known: FactIndex, now: int) -> Iterator[Ints]:
+    """Yield the terms of all solutions over a background that has been narrowed for the query, in parts."""
     host = KernelHost(known.terms, known, make_solver)
     host.arrays.net.at[c.MOST_MADE] = _WITHOUT_LIMIT
     host.add_query(RegisteredQuery(0, _NAME, query, 0, node_names=_NODE_NAMES), known)
@@ -127,18 +156,8 @@ def _run_plan(query: a.Select, known: FactIndex, now: int, slice_: _Slice) -> It
     if query.modifiers.order:
         whole = np.concatenate(list(parts))
         parts = iter([whole[np.argsort(whole[:, rank], kind="stable")]])
-    before, wanted = slice_.offset, slice_.limit
     for rows in parts:
-        kept = rows[before : None if wanted is None else before + wanted]
-        before = max(before - len(rows), 0)
-        if wanted is not None:
-            wanted -= len(kept)
-        if len(kept):
-            yield np.column_stack(
-                [np.zeros((len(kept), 0), np.int64), *(kept[:, k] if k != c.NONE else np.zeros(len(kept), np.int64) for k in cells)]
-            )
-        if wanted == 0:
-            return
+        yield np.column_stack([np.zeros((len(rows), 0), np.int64), *(rows[:, k] if k != c.NONE else np.zeros(len(rows), np.int64) for k in cells)])
     if host.failures:
         raise SolverStopped(host.failures[0].reason)
 

@@ -81,7 +81,7 @@ def _load_background(setting: Setting) -> _Background:
     registrations = (Register(registered, name, text, default_graph=default_graph) for registered, name, text, default_graph in setting["rules"])
     rules = [rule for entry in registrations if (rule := read_static_rule(entry)) is not None]
     known = with_standing_rules(index.under(setting["entailment"]), rules)
-    known.everything()
+    known.prepare_indexes()
     _warm_up()
     return _Background(known, _has_unwritable(known))
 

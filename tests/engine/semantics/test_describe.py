@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from engine.background.describe import Descriptions
 from engine.dictionary.term_dictionary import TermTable
 from engine.triples.relation import distinct
+from engine.triples.row_index import RowIndex
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term
 from tests.reference import describe
 
@@ -33,7 +34,8 @@ def facts(text: str) -> list[Triple]:
 def description(targets: Iterable[Term], known: Iterable[Triple]) -> list[str]:
     terms = TermTable()
     rows = distinct(terms.intern_all([str(part) for triple in known for part in triple]).reshape(-1, 3))
-    return Descriptions(rows, terms).describe_terms(targets)
+    indexes = {part: RowIndex.from_column(rows[:, part]) for part in range(3)}
+    return Descriptions(lambda part, wanted: rows[indexes[part].find_rows(wanted)], terms).describe_terms(targets)
 
 
 def written(known: Iterable[Triple]) -> list[str]:
