@@ -18,6 +18,7 @@ from epsparql import algebra as a
 from epsparql.errors import CyclicNegation
 from epsparql.terms import XSD, Iri, Literal
 from tests.engine.static_rules.test_engine_rules import PREFIX
+from tests.soak import is_full
 
 DATA = Path(__file__).parents[4] / "shared" / "data"
 Link = tuple[int, int]
@@ -93,7 +94,7 @@ def expected_of(name: str, starts: dict[int, int], links: dict[Link, int]) -> di
     return {node: value for node, value in found.items() if node != "all"}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(20 if is_full() else 2))
 @pytest.mark.parametrize(("name", "text"), [("steps", STEPS), ("weights", WEIGHTS), ("losses", LOSSES), ("labels", LABELS)])
 def test_values_follow_links_as_networkx_finds_them(name: str, text: str, seed: int) -> None:
     """Weights may be 0, so that links in a circle rest on each other; the last change of each run closes many at once."""
@@ -104,11 +105,11 @@ def test_values_follow_links_as_networkx_finds_them(name: str, text: str, seed: 
     links = {(int(x), int(y)): int(rng.integers(0, 3)) for x, y in drawn.edges}
     starts, sign = {0: 0, 5: 4}, -1 if name == "losses" else 1
     town.build(links)
-    for step in range(25):
+    for step in range(17):
         if step % 8 == 0:
             starts = {int(node): int(rng.integers(0, 5)) for node in rng.choice(14, 2, replace=False)}
             town.start({node: sign * value for node, value in starts.items()})
-        elif step == 24 or not links:
+        elif step == 16 or not links:
             links = {link: weight for link, weight in links.items() if rng.random() < 0.5}
             town.build(links)
         else:
