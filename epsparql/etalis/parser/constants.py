@@ -81,10 +81,18 @@ def instant_micros(term: Struct, program: Program) -> int:
     """Return the microseconds since 1970 of datime(...). Raises EleRefused."""
     parts = [int(part.value) for part in term.args if isinstance(part, Num) and part.value == int(part.value) and not part.unit]
     try:
-        year, month, day, hour, minute, second, *micros = parts
-        at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) + timedelta(microseconds=sum(micros))
+        return micros_of(parts)
     except (ValueError, OverflowError):
         refuse("this is no date and time", term.span, program.text, "datime(year, month, day, hour, minute, second, microseconds)")
+
+
+def micros_of(parts: Sequence[int]) -> int:
+    """Return the microseconds since 1970 of a year, month, day, hour, minute and second, and maybe microseconds.
+
+    Raises: ValueError, OverflowError.
+    """
+    year, month, day, hour, minute, second, *micros = parts
+    at = datetime(year, month, day, hour, minute, second, tzinfo=UTC) + timedelta(microseconds=sum(micros))
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import islice
 
 from epsparql.errors import Span
+from epsparql.etalis.parser.lexemes import SKIP, content_of
 from epsparql.etalis.parser.syntax import EleRefused, refuse
-from epsparql.etalis.parser.terminals import LEXEME, SKIP, TOKEN, content_of
+from epsparql.etalis.parser.terminals import LEXEME, TOKEN
 from epsparql.literals import MAX_LENGTH, MAX_WORDS
 from epsparql.parser.elements import QueryText
 

@@ -18,18 +18,15 @@ from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser import nodes
 from epsparql.etalis.parser.faults import AMOUNT, CLOSES_CLAUSE, CLOSES_PARENTHESIS, TERM, check_size, check_tokens, explain_fault
 from epsparql.etalis.parser.keywords import AMOUNTS, CONDITIONS, CONNECTIVES, EVENT_WORDS, EVENTS, GOAL_NAMES, GOALS
+from epsparql.etalis.parser.lexemes import END, NUMBER, SKIP, content_of
 from epsparql.etalis.parser.syntax import EleRefused, Name, ParsedClause, Term, refuse
 from epsparql.etalis.parser.terminals import (
     ATOM,
-    END,
-    NUMBER,
-    SKIP,
     STRING,
     TOKEN,
     VARIABLE,
     ProgramText,
     constant,
-    content_of,
     event_word,
     functor,
     goal_functor,

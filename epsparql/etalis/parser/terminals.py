@@ -7,19 +7,16 @@ from typing import NoReturn
 
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.keywords import GOALS, MOST_OPERATORS, UNITS
+from epsparql.etalis.parser.lexemes import END, NAME, NUMBER, SKIP, content_of
 from epsparql.etalis.parser.syntax import Name, Num, Str, Term, VariableTerm, refuse
 from epsparql.parser.elements import Build, QueryText, Sign, Terminal
 
-SKIP = r"(?:\s|%[^\n]*+|/\*(?s:.)*?\*/)*+"
-NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-NAME = r"[a-z]\w*+"
 VARIABLE = r"[A-Z_]\w*+"
 QUOTED = r"'(?:[^'\\]|''|\\(?s:.))*'"
 STRING = r'"(?:[^"\\]|""|\\(?s:.))*"'
 PREFIXED = rf"[a-z]\w*+:(?:[A-Za-z_]\w*+|{QUOTED})"
 ATOM = f"(?>{PREFIXED}|{NAME}|{QUOTED})"
 NO_PREFIXED = "(?![a-z]\\w*+:[A-Za-z_'])"
-END = r"\.(?=[ \t\r\n%]|/\*|\Z)"
 SIGNS = ("=..", "=:=", "=\\=", "\\==", "<-", ":-", "->", "==", "\\=", "=<", ">=", "\\+", "**", "//", "/\\", "\\/", *"←-+*/^=<>,;|()[]{}!:#")
 """Longer ones come first."""
 ITEM = rf"(?>{ATOM}|{VARIABLE}|-?{NUMBER}(?:[A-Za-z_]\w*+)?|{STRING})"
@@ -33,8 +30,6 @@ _LEXEME = re.compile(LEXEME)
 _BLANKS = re.compile(SKIP)
 _ITEM = re.compile(rf"({ITEM}){SKIP},?{SKIP}")
 _WHOLE_NUMBER = re.compile(f"({NUMBER})(.*)")
-_ESCAPED = re.compile(r"\\((?s:.))|''|\"\"")
-_NAMED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 # ---------------------------------------------------------------- the text of a program
@@ -95,14 +90,6 @@ def sign_pattern(text: str) -> str:
 def operator_pattern(names: Iterable[str]) -> str:
     """Return the pattern of operators between goals, which are signs, or names in small letters."""
     return "|".join(rf"{name}(?!\w|:[A-Za-z_'])" if name.isalpha() else sign_pattern(name) for name in sorted(names))
-
-
-def content_of(value: str) -> str:
-    """Return the text of a name or a string, without quotes and escapes."""
-    if value[0] not in "'\"":
-        return value
-    text = value[1:-1]
-    return _ESCAPED.sub(lambda found: _NAMED.get(found[1], found[1]) if found[1] else found[0][0], text)
 
 
 # ---------------------------------------------------------------- terminals

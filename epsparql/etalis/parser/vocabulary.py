@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from epsparql.ntriples import is_absolute_iri
@@ -22,6 +23,7 @@ ARGUMENT = URN + "arg"
 EVENT_NODE = URN + "event:"
 
 
+@lru_cache(maxsize=4096)
 def iri_of(name: str) -> Iri:
     """Return the IRI of a name: itself if it is one, else `urn:ele:` and the name, percent-encoded."""
     if is_iri(name):
@@ -71,6 +73,7 @@ def prefix_predicate(stream: int, arguments: int) -> Iri:
     return Iri(f"{OWN}first/{stream}/{arguments}")
 
 
+@lru_cache(maxsize=256)
 def argument_predicate(argument: int) -> Iri:
     """Return the predicate of an event's k-th argument, from 1, in streams."""
     return Iri(f"{ARGUMENT}{argument}")
