@@ -7,7 +7,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from bench.measurement import line, percentile
@@ -17,6 +17,8 @@ from epsparql.client import Client, Solution, Subscription
 from server.child_server import Child
 
 _QUERY = "PREFIX : <http://example.org/> SELECT ?v WHERE { ?s :value ?v }"
+_PAIRS = "PREFIX : <http://example.org/> SELECT ?v ?w FROM STREAM <%s> WHERE { { ?s :value ?v } SEQ { ?s :value ?w } WITHIN 0.001 }"
+_POLICIES = ("unrestricted", "recent", "recent-longest", "recent-by ?v", "chronological")
 _WARM = 20
 _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
@@ -28,8 +30,8 @@ _QUICK = 50
 
 
 def measure(runner: str, n: int, partitions: int) -> Iterator[str]:
-    """Yield lines, with p50 and p99: `n` events sent one after the other, over HTTP and over a WebSocket; frames of
-    100 events at two rates.
+    """Yield lines, with p50 and p99: `n` events sent one after the other, over HTTP and over a WebSocket; SEQ under each
+    policy; frames of 100 events at two rates.
 
     The last line has the share of a core, and the memory (proportional set size), that the server takes with Spark's
     processes while nothing comes.
@@ -43,6 +45,7 @@ def measure(runner: str, n: int, partitions: int) -> Iterator[str]:
         client.wait_ready(_START_S)
         client.register("latency", _QUERY)
         yield _measure_single(client, n, {"runner": runner, "partitions": partitions})
+        yield from _measure_policies(client, n, {"runner": runner, "partitions": partitions})
         for rate in _RATES:
             seconds = _PACED_S if n >= _QUICK else 1
             workload = f"{runner}, {partitions} partitions, frames of {_FRAME}, {rate:,} events/s"
@@ -68,6 +71,29 @@ def _measure_single(client: Client, n: int, asked: dict[str, object]) -> str:
             (fed if number % 2 else posted).append((time.perf_counter() - began) * 1000)
     socket = {"socket_p50_ms": round(percentile(fed, 50), 2), "socket_p99_ms": round(percentile(fed, 99), 2)}
     return line("latency", **asked, n=n, p50_ms=round(percentile(posted, 50), 2), p99_ms=round(percentile(posted, 99), 2), **socket)
+
+
+def _measure_policies(client: Client, n: int, asked: dict[str, object]) -> Iterator[str]:
+    """Yield a line for SEQ under each policy: pairs of consecutive events, the policies in turns."""
+    times: dict[str, list[float]] = {policy: [] for policy in _POLICIES}
+    with ExitStack() as open_:
+        followed = dict[str, Subscription]()
+        for policy in _POLICIES:
+            stream = policy.replace(" ?", "-")
+            client.register(stream, _PAIRS % stream, policy=policy)
+            followed[policy] = open_.enter_context(client.follow(stream))
+            followed[policy].open()
+            client.send(stream, _event(0))
+        for number in range(1, _WARM + n + 1):
+            for policy, subscription in followed.items():
+                time.sleep(_PAUSE_S)
+                began = time.perf_counter()
+                client.send(policy.replace(" ?", "-"), _event(number))
+                _await(subscription)
+                times[policy].append((time.perf_counter() - began) * 1000)
+    for policy, each in times.items():
+        p50, p99 = (round(percentile(each[_WARM:], share), 2) for share in (50, 99))
+        yield line("latency", **asked, workload=f"SEQ, {policy}", n=n, p50_ms=p50, p99_ms=p99)
 
 
 # ---------------------------------------------------------------- an idle server
