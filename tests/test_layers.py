@@ -79,7 +79,7 @@ ARROWS = {
     "engine/network": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/kernel/state engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
     "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/native engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",
-    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/rewrite engine/triples",
+    "engine/physical_plan": "engine/aggregation engine/aggregation/runs engine/alpha engine/dictionary engine/expressions engine/kernel/state engine/native engine/pattern_scope.py engine/regex engine/rewrite engine/triples",
     "engine/planner": "engine/aggregation engine/aggregation/alarms engine/aggregation/runs engine/alpha engine/background engine/errors.py engine/kernel/state engine/messages.py engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/planner/operators engine/rewrite",
     "engine/planner/builder": "engine/alpha engine/errors.py engine/expressions engine/kernel/state engine/pattern_scope.py engine/physical_plan engine/rewrite",
     "engine/planner/operators": "engine/expressions engine/kernel/state engine/pattern_scope.py engine/physical_plan engine/planner/builder engine/rewrite engine/triples",

@@ -48,6 +48,24 @@ def find_match(text: str, pattern: str, flags: str) -> bool:
     return _find_match(text, compiled)
 
 
+def find_matches(texts: pa.Array, pattern: str, flags: str) -> pa.Array | None:
+    """Return in which texts, none of which ends with a line break, the pattern is found; null for texts that are too
+    long.
+
+    The result is None for a pattern with back references. Raises: PatternFault.
+    """
+    import pyarrow.compute as pc  # as in `replace_matches`
+
+    compiled = _compile(pattern, flags)
+    if compiled.re2 is None:
+        return None
+    try:
+        found = pc.match_substring_regex(texts, pattern=compiled.re2)
+    except pa.ArrowInvalid as error:
+        raise PatternFault(str(error)) from error
+    return pc.if_else(pc.less_equal(pc.utf8_length(texts), MOST_STEPS // max(compiled.size, 1)), found, pa.scalar(None, pa.bool_()))
+
+
 @lru_cache(maxsize=1 << 12)
 def replace_matches(text: str, pattern: str, replacement: str, flags: str, most: int) -> str:
     """Replace what the pattern matches, as XPath's fn:replace, with at most `most` characters.

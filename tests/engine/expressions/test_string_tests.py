@@ -34,6 +34,33 @@ def test_many_terms_are_decided_as_one(function: str) -> None:
     assert decided >= 50
 
 
+PATTERNS = [
+    ("^a", ""),
+    ("b$", ""),
+    ("a.c", ""),
+    ("ABC", "i"),
+    ("^Ä", "i"),
+    ("^$", ""),
+    ("", ""),
+    ("\\^", ""),
+    ("b|n", "m"),
+    ("a b c", "x"),
+    ("a.", "q"),
+    ("[^a]", "s"),
+]
+
+
+def test_many_terms_are_matched_as_one() -> None:
+    terms = TermTable()
+    numbers = np.array([c.UNBOUND, *terms.intern_all([*TERMS, '"a."', f'"{"a" * 100_000}"']).tolist()])
+    for pattern, flags in [*PATTERNS, ("a{1000}{100}", ""), ("(a)\\1", ""), ("[", ""), ("a", "y")]:
+        inquiry = Inquiry((V,), False, a.Call("REGEX", (a.Var(V), a.Constant(Literal(pattern)), a.Constant(Literal(flags)))))
+        verdicts = decide_strings(inquiry, numbers, terms)
+        assert (verdicts is not None) >= ((pattern, flags) in PATTERNS), pattern
+        for number, verdict in zip(numbers.tolist(), [] if verdicts is None else verdicts.tolist(), strict=verdicts is not None):
+            assert verdict in (c.OPEN_QUESTION, answer_question(inquiry, [number], terms, NAMELESS, 0)), (pattern, terms.text(number))
+
+
 @pytest.mark.parametrize("part", [Literal("a", RDF + "langString", "en"), Iri("x:a")])
 def test_other_filters_are_the_hosts(part: Literal | Iri) -> None:
     inquiry = Inquiry((V,), False, a.Call("CONTAINS", (a.Var(V), a.Constant(part))))
