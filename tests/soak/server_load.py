@@ -18,8 +18,9 @@ SHAPES = (
     "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} SEQ {{ ?s :p{m} ?y }} WITHIN 20 }}",
     "SELECT ?s (COUNT(*) AS ?n) FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x }} GROUP BY ?s WINDOW [RANGE 'PT20S'^^xsd:duration STEP 'PT10S'^^xsd:duration]",
     "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x }} WITHOUT {{ ?s :p{m} ?y }} FOR 'PT5S'^^xsd:duration }}",
-    "SELECT * FROM STREAM <{stream}> WHERE {{ ?s :p{k} ?x . ?s a :Sensor }}",
+    "SELECT * FROM STREAM <{stream}> WHERE {{ {{ ?s :p{k} ?x . ?s a :Sensor }} WITHIN 20 }}",
 )
+"""Each has a bounded state: the first patterns of a query that joins without WITHIN would stay for ever."""
 STREAMS = [f"{EX}soak/{number}" for number in range(4)]
 GRAPH = "http%3A%2F%2Fexample.org%2Fsoak"
 PREDICATES, KEPT_STREAMS, KEPT_TRIALS = 8, 3, 2
@@ -48,6 +49,11 @@ class PlacedQuery(NamedTuple):
     shape: str
     stream: str
     text: str
+
+
+def write_query(chance: random.Random, shape: str, stream: str) -> str:
+    k, m = chance.sample(range(PREDICATES), 2)
+    return PREFIX + shape.format(stream=stream, k=k, m=m, n=chance.randrange(90))
 
 
 class Load:
@@ -95,7 +101,7 @@ class Load:
         """Let another text of the same shape take the place of a lasting query, and wait until it has."""
         place = number % len(self._lasting)
         placed = self._lasting[place]
-        while (text := self._write_query(placed.shape, placed.stream)) == placed.text:
+        while (text := write_query(self._chance, placed.shape, placed.stream)) == placed.text:
             pass
         self._lasting[place] = placed._replace(text=text)
         try:
@@ -116,16 +122,12 @@ class Load:
         predicate, value = self._chance.randrange(PREDICATES), self._chance.randrange(100)
         return f'{{"s":"<{EX}s{subject}>","p":"<{EX}p{predicate}>","o":"\\"{value}\\"^^<http://www.w3.org/2001/XMLSchema#integer>","at":"{moment(self._second)}"}}'
 
-    def _write_query(self, shape: str, stream: str) -> str:
-        k, m = self._chance.sample(range(PREDICATES), 2)
-        return PREFIX + shape.format(stream=stream, k=k, m=m, n=self._chance.randrange(90))
-
     def _register(self) -> None:
         self._queries.append(self._place())
 
     def _place(self) -> PlacedQuery:
         name, shape, stream = f"q{next(self._numbers)}", self._chance.choice(SHAPES), self._chance.choice(STREAMS)
-        text = self._write_query(shape, stream)
+        text = write_query(self._chance, shape, stream)
         self._client.register(name, text)
         return PlacedQuery(name, shape, stream, text)
 
@@ -134,7 +136,7 @@ class Load:
         an earlier trial.
         """
         placed = self._lasting[self._second % len(self._lasting)]
-        text = self._write_query(placed.shape, placed.stream)
+        text = write_query(self._chance, placed.shape, placed.stream)
         try:
             begun = self._client.start_trial(text, compare_with=placed.name, start=max(self._head - TRIED_ENTRIES, 0))
         except ApiError as error:

@@ -17,11 +17,12 @@ from statistics import linear_regression
 import pytest
 
 from epsparql.client import Client
+from pipeline.registrations.query_cache import check_registration
 from server.child_server import Child
 from tests.server.conftest import COMPILING_S
 from tests.soak import budget_s, first_seed
 from tests.soak.observed_server import Census, ask_census
-from tests.soak.server_load import Load, Mix
+from tests.soak.server_load import SHAPES, STREAMS, Load, Mix, write_query
 
 MIXED = Mix(queries=20, subscribers=20, events=200, lasting=200, promotion_steps=24, trial_steps=34)
 STEP_S, SAMPLE_S = 1.0, 30.0  # a short run has twenty samples
@@ -75,6 +76,11 @@ def run_mix(load: Load, socket: Path, seconds: float) -> list[Level]:
                     writer.writerow(samples[-1].row())
             time.sleep(max(0.0, now + STEP_S - time.monotonic()))
     return samples
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_queries_of_the_mix_have_a_bounded_state(shape: str) -> None:
+    assert [warning.code for warning in check_registration(write_query(random.Random(1), shape, STREAMS[0]))] == []
 
 
 @pytest.mark.slow
