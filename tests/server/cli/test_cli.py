@@ -450,8 +450,9 @@ def test_bench_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.soak
 def test_bench_latency(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "latency", "--n", "20", "--partitions", "2"]) == OK
-    single, slow, fast, idle = map(json.loads, capsys.readouterr().out.splitlines())
-    for found in (single, slow, fast):
+    single, *policies, slow, fast, idle = map(json.loads, capsys.readouterr().out.splitlines())
+    assert len(policies) == 5
+    for found in (single, *policies, slow, fast):
         assert 0 < found["p50_ms"] <= found["p99_ms"]
     assert idle["core_percent"] >= 0
     assert idle["pss_mb"] > 0
