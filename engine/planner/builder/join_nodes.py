@@ -20,7 +20,8 @@ class PlacedJoin(NamedTuple):
 
 def add_join(builder: PlanBuilder, x: Scope, y: Scope, relation: int, target: Target, span: int, wanted: Conditions) -> PlacedJoin:
     """Add a join of what has these scopes."""
-    to_left, to_right, own = split_conditions(wanted, x.certain, y.certain)
+    # what BIND or OPTIONAL may leave unbound is decided below too, where the other side cannot bind it
+    to_left, to_right, own = split_conditions(wanted, x.certain | (x.possible - y.possible), y.certain | (y.possible - x.possible))
     left, right = lives_of(relation, x, y, span)
     condition = compile_join_filter(builder, own, span)
     key, rest = builder.key_columns(x, y)
