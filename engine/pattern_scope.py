@@ -3,7 +3,7 @@ timeless.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import assert_never
 
@@ -13,6 +13,7 @@ from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 Variables = frozenset[Variable]
 Matches = Callable[[a.TriplePattern, a.Place], bool]
@@ -44,7 +45,7 @@ class Scope:
 
     def limited(self, longest: int) -> "Scope":
         """Return the scope of those solutions that last no longer than this."""
-        return replace(self, longest=min(self.longest, longest))
+        return replace_fields(self, longest=min(self.longest, longest))
 
     def related(self, other: "Scope", relation: a.Relation | None) -> "Scope":
         """Return the scope of joins with right solutions that stand in a relation to it; None is EQUALS.
@@ -108,7 +109,7 @@ def find_scope(pattern: a.Pattern, matches: Matches, occurrence: int = FOREVER) 
         case a.Filter(condition, inner):
             x, conditions = find(inner), list_conjuncts(condition)
             bound = frozenset(e.variable for e in conditions if isinstance(e, a.Bound))
-            return replace(x, certain=x.certain | bound & x.possible).limited(span_of(conditions))
+            return replace_fields(x, certain=x.certain | bound & x.possible).limited(span_of(conditions))
         case a.Within(inner, limit):
             return find(inner).limited(limit)
         case a.Extend(inner, variable, _):

@@ -6,6 +6,8 @@ A literal keeps its text as written. Clients give and take terms of rdflib, whic
 from dataclasses import dataclass, field
 from typing import Self
 
+from msgspec import Struct
+
 from epsparql.python_values import PythonValue, written_value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -20,8 +22,7 @@ _NAMED = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b":
 _ESCAPES = str.maketrans({chr(k): f"\\u{k:04X}" for k in (*range(32), 127, 0xFFFE, 0xFFFF)} | _NAMED)
 
 
-@dataclass(frozen=True, slots=True)
-class Iri:
+class Iri(Struct, frozen=True):
     """Represents an IRI, absolute unless its query had no BASE."""
 
     value: str
@@ -30,8 +31,7 @@ class Iri:
         return f"<{self.value}>"
 
 
-@dataclass(frozen=True, slots=True)
-class BlankNode:
+class BlankNode(Struct, frozen=True):
     """Represents a blank node; `label` is without the `_:`."""
 
     label: str
@@ -40,8 +40,7 @@ class BlankNode:
         return f"_:{self.label}"
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Literal:
+class Literal(Struct, frozen=True):
     """Represents a literal; `datatype` is an IRI's text.
 
     `language` is set only for rdf:langString and rdf:dirLangString, and `direction`, "ltr" or "rtl", only for the
@@ -111,8 +110,7 @@ MAX_TRIPLE_DEPTH = 50
 """Triple terms stand in one another at most this deep."""
 
 
-@dataclass(frozen=True, slots=True)
-class TripleTerm:
+class TripleTerm(Struct, frozen=True):
     """Represents a triple: a statement of a CONSTRUCT, or a triple that is itself a term (RDF 1.2)."""
 
     subject: Iri | BlankNode

@@ -18,7 +18,7 @@ from tests.support.source_trees import list_statements, statements_of
 ROOT = Path(__file__).parent.parent
 ORDER = ("epsparql", "verification", "connectors", "engine", "pipeline", "server", "bench")
 OUTSIDE = {
-    "epsparql": {"pyparsing", "websockets", "rdflib", "pyoxigraph"},  # pyoxigraph for the isolated parser of other packages
+    "epsparql": {"pyparsing", "msgspec", "websockets", "rdflib", "pyoxigraph"},  # pyoxigraph for the isolated parser of other packages
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
     "engine": {"numpy", "pyarrow", "pyoxigraph"},
@@ -97,17 +97,17 @@ ARROWS = {
     "epsparql/async_client.py": "epsparql/connection epsparql/events epsparql/solutions",
     "epsparql/client.py": "epsparql/connection epsparql/events epsparql/solutions",
     "epsparql/connection": "epsparql/solutions",
-    "epsparql/etalis": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/etalis/statics epsparql/recursion.py epsparql/solutions epsparql/terms.py",
-    "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/parser epsparql/recursion.py epsparql/solutions epsparql/terms.py",
-    "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py",
+    "epsparql/etalis": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/etalis/statics epsparql/recursion.py epsparql/solutions epsparql/terms.py epsparql/trees.py",
+    "epsparql/etalis/parser": "epsparql/errors.py epsparql/literals.py epsparql/ntriples.py epsparql/parser epsparql/recursion.py epsparql/solutions epsparql/terms.py epsparql/trees.py",
+    "epsparql/etalis/statics": "epsparql/algebra epsparql/errors.py epsparql/etalis/parser epsparql/terms.py epsparql/trees.py",
     "epsparql/events": "epsparql/rdf_exchange epsparql/terms.py",
     "epsparql/in_process.py": "epsparql/events epsparql/extras.py epsparql/solutions",
     "epsparql/iris.py": "epsparql/errors.py epsparql/literals.py epsparql/parser epsparql/terms.py",
-    "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/regex epsparql/terms.py",
+    "epsparql/lint": "epsparql/errors.py epsparql/iris.py epsparql/literals.py epsparql/parser epsparql/regex epsparql/terms.py epsparql/trees.py",
     "epsparql/literals.py": "epsparql/terms.py",
     "epsparql/ntriples.py": "epsparql/terms.py",
     "epsparql/parser": "epsparql/errors.py epsparql/parser/slips",
-    "epsparql/parser/slips": "epsparql/errors.py epsparql/literals.py",
+    "epsparql/parser/slips": "epsparql/errors.py epsparql/literals.py epsparql/trees.py",
     "epsparql/renderer": "epsparql/algebra epsparql/iris.py epsparql/literals.py epsparql/terms.py epsparql/trees.py",
     "epsparql/rdf_exchange": "epsparql/python_values.py epsparql/terms.py",
     "epsparql/solutions": "epsparql/extras.py epsparql/literals.py epsparql/ntriples.py epsparql/python_values.py epsparql/rdf_exchange epsparql/terms.py",

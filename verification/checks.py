@@ -9,7 +9,7 @@ import random
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +17,7 @@ from pathlib import Path
 from epsparql import algebra
 from epsparql.algebra import Query
 from epsparql.terms import BlankNode, Term, TripleTerm, TripleTermPattern, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 from verification.definitions.expressions import date_time
 from verification.definitions.model import Fact, Micros, Occurrence, Solution, Triple, marked
 from verification.definitions.queries import Given, Streams, found
@@ -172,7 +172,7 @@ class _Check:
             raise NotChecked("its text is not EP-SPARQL alone")
         if isinstance(query, algebra.Describe | algebra.BackgroundRule) or (isinstance(query, algebra.Select) and query.rules):
             raise NotChecked("descriptions, static rules and programs are not checked")
-        return replace(query, pattern=marked(query.pattern))
+        return replace_fields(query, pattern=marked(query.pattern))
 
     @cached_property
     def writing_rules(self) -> dict[str, tuple[Registration, algebra.Construct]]:
@@ -183,7 +183,7 @@ class _Check:
             queries: list[Query] = [self.query, *(rule for _, rule in found.values())]
             streams, wanted = {stream for query in queries for stream in query.streams}, self._named_predicates(queries)
             more = {
-                each.name: (each, replace(each.query, pattern=marked(each.query.pattern)))
+                each.name: (each, replace_fields(each.query, pattern=marked(each.query.pattern)))
                 for each in rules
                 if isinstance(each.query, algebra.Construct) and each.query.into in streams and _may_write(each.query, wanted)
             }

@@ -4,7 +4,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
 from epsparql import algebra as a
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 Solve = Callable[[a.Select, Mapping[str, Ints], int], Ints]
 """Solves a query over contents (n x s, p, o, g, by window) at an instant: each row is a solution's rank and then its
@@ -120,5 +120,5 @@ def _without_windows(query: a.StreamQuery, shown: tuple[Variable, ...]) -> a.Sel
     """Return what is solved at each step: the query over its windows as over streams."""
     streams = tuple(window.name for window in query.sources.windows)
     if isinstance(query, a.Select):
-        return replace(query, streams=streams, sources=a.WHOLE)
+        return replace_fields(query, streams=streams, sources=a.WHOLE)
     return a.Select(query.pattern, shown, False, streams)

@@ -7,7 +7,7 @@ are by the order of ORDER BY.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import gt, lt
 from typing import Any, Protocol, assert_never
 
@@ -18,6 +18,7 @@ from engine.expressions.values import MAX_TEXT
 from engine.kernel.state import layout as c
 from epsparql.algebra import Aggregate, AggregateFunction
 from epsparql.terms import Literal
+from epsparql.trees import replace_fields
 
 _INDIFFERENT = (AggregateFunction.MIN, AggregateFunction.MAX, AggregateFunction.SAMPLE)
 """These functions give the first of equals with DISTINCT and without."""
@@ -40,7 +41,7 @@ def folding(aggregates: Sequence[Aggregate]) -> Folding:
     shown = []
     for aggregate in aggregates:
         mean = aggregate.function is AggregateFunction.AVG
-        of = replace(aggregate, function=AggregateFunction.SUM) if mean else aggregate
+        of = replace_fields(aggregate, function=AggregateFunction.SUM) if mean else aggregate
         shown.append((held.setdefault(of, len(held)), aggregate.function))
     return Folding(tuple(held), tuple(shown))
 

@@ -8,7 +8,6 @@ when a pattern asks for it (docs/decisions/0017-knowledge-looked-up.md).
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -39,6 +38,7 @@ from engine.triples.relation import EMPTY, FEW, addition, address, distinct, gro
 from engine.triples.row_index import RowIndex, is_among
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
@@ -357,7 +357,7 @@ class FactIndex:
         if more is None:
             return None
         given = {p: more[id(rows)] for p, rows in self._effective.items() if id(rows) in more}
-        new = distinct(replace(entailed, given=given).match_rows(*key))
+        new = distinct(replace_fields(entailed, given=given).match_rows(*key))
         return grown(there, without(new, there))
 
     def _reuse_entailed(

@@ -1,7 +1,7 @@
 """This module writes the algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from engine.expressions import temporal
@@ -11,7 +11,7 @@ from epsparql import algebra as a
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import TermOrVariable, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Outliner:
         while pending:
             above, pattern = pending.pop()
             place = len(items)
-            items[above] = replace(items[above], inputs=(*items[above].inputs, place))
+            items[above] = replace_fields(items[above], inputs=(*items[above].inputs, place))
             if isinstance(pattern, a.Construct):
                 items.append(Item("Construct", self.head(pattern), ()))
                 pending.append((place, pattern.pattern))

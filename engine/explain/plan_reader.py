@@ -1,7 +1,7 @@
 """This module reads a plan's tables back into steps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
@@ -23,7 +23,7 @@ from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Reader:
                 pending += reversed(feeds[source])
         sides = {source: whole.list_sides(source) for source in places}
         return tuple(
-            replace(
+            replace_fields(
                 self._step(source, depths[source]),
                 inputs=tuple(places[below] for below in feeds[source]),
                 sides=tuple(sides[source][below] for below in feeds[source]),
@@ -147,7 +147,7 @@ class Reader:
     def _step(self, source: int, depth: int) -> OperatorStep:
         nodes, scans = self.fragment.nodes, self.fragment.scans
         if source < len(nodes):
-            return replace(self._read_operator(source, nodes[source], depth), kind=nodes[source].kind)
+            return replace_fields(self._read_operator(source, nodes[source], depth), kind=nodes[source].kind)
         if source < len(nodes) + len(scans):
             return OperatorStep("scan", self._scanned(scans[source - len(nodes)]))
         place = self.rows[source - len(nodes) - len(scans)]
@@ -255,7 +255,7 @@ class Reader:
     def _modifiers(self, collector: ModifiersCollector) -> OperatorStep:
         """Describe a collector of modifiers as a step that is named after its first clause."""
         distinct = f"DISTINCT {variables(collector.projection)}" if collector.distinct else ""
-        clauses = [self.outliner.modified(replace(collector.modifiers, once=None)), distinct]
+        clauses = [self.outliner.modified(replace_fields(collector.modifiers, once=None)), distinct]
         text = words(*(clauses if collector.modifiers.order else reversed(clauses)))
         operator = "ORDER BY" if collector.modifiers.order else text.split(" ", 1)[0]
         return OperatorStep(operator, text.removeprefix(operator).strip(), keeps=(Kept("rows", "kept for the instant"),))

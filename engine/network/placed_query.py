@@ -1,7 +1,7 @@
 """This module plans queries, and describes them at their places in a network."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from engine.triples.quads import Quad
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 Ints = NDArray[np.int64]
 POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
@@ -199,7 +200,7 @@ class QueryPlanning:
         def is_any(place: a.Place) -> bool:
             return noted.any.setdefault(place, facts.any(place))
 
-        return NetworkNames(intern, self._number_stream, matching, graphs, is_any, replace(options, without=self.without), once, own)
+        return NetworkNames(intern, self._number_stream, matching, graphs, is_any, replace_fields(options, without=self.without), once, own)
 
     def plan_anew(self, planned: Planned) -> Fragment:
         """Plan a query as it was planned, over the background on which it rests."""

@@ -6,7 +6,7 @@ same part. Events are dealt out by that part, and what a schema makes of an even
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import assert_never
@@ -24,7 +24,7 @@ from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 NOTHING_KNOWN = FactIndex()
 MOST_NODES, MOST_PROPOSED = 400, 16
@@ -226,7 +226,7 @@ class _KeyCheck:
         if self.key.message is not None:
             held = find_one_key(pattern, self.key.message)
             if not self.one_key.covers(held):
-                return replace(self, one_key=self.one_key.joined(held)).keyed(pattern)
+                return replace_fields(self, one_key=self.one_key.joined(held)).keyed(pattern)
         match pattern:
             case a.Bgp(triples):
                 for triple in triples:
@@ -291,7 +291,7 @@ class _KeyCheck:
 
     def _seen_by(self, names: Collection[Variable]) -> "_KeyCheck":
         """Return the check for a part that shares only these variables with the rest."""
-        return replace(self, one_key=self.one_key.among(names))
+        return replace_fields(self, one_key=self.one_key.among(names))
 
     def policy_keyed(self, left: a.Pattern, right: a.Pattern) -> bool:
         """Return whether two patterns joined under a policy are keyed. Raises NoKey.
@@ -299,7 +299,7 @@ class _KeyCheck:
         A policy chooses among the goals of one join key, which both sides must bind for the partition key to be part
         of it.
         """
-        check = replace(self, one_key=NOTHING_ALIKE) if self.policed else self
+        check = replace_fields(self, one_key=NOTHING_ALIKE) if self.policed else self
         both = check.keyed(left), check.keyed(right)
         if self.policed and not all(both):
             raise NoKey("a policy chooses among solutions that do not agree on it")
@@ -355,7 +355,7 @@ class _KeyCheck:
         if self.key.part is Part.GRAPH:
             if self.inside or name != self.key.variable:
                 raise NoKey(f"not all triple patterns lie in GRAPH {self.key.variable}", specific=False)
-            if not replace(self, inside=True).keyed(inner):
+            if not replace_fields(self, inside=True).keyed(inner):
                 raise NoKey(f"GRAPH {self.key.variable} has no triple pattern")
             return True
         if not self.keyed(inner):

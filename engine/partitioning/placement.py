@@ -7,7 +7,7 @@ that is right. Where a new query or a new schema makes it wrong, the set moves, 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.background.fact_store import FactIndex
@@ -19,6 +19,7 @@ from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from epsparql import algebra as a
 from epsparql import parse
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 Division = Part | TimeSlices
 """Events are dealt out by a part of their triples, or by their time."""
@@ -167,7 +168,7 @@ class Sets:
         found = Sets(partitions, until)
         for each, route in zip(self._sets, routes, strict=True):
             together = Together(
-                route, {registered: replace(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short
+                route, {registered: replace_fields(member) for registered, member in each.members.items()}, set(each.dropped), each.short or short
             )
             found._sets.append(together)
             found._of |= dict.fromkeys(together.members, together)

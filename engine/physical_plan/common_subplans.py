@@ -5,7 +5,7 @@ Equal ones of other queries have the same name (docs/decisions/0014-shared-subpa
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import has_exists
@@ -15,6 +15,7 @@ from engine.rewrite.rename_hidden import rename_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 MOST_JOINS = 16
 """A subplan has at most this many joins: names of larger ones would take longer to find than planning does."""
@@ -132,7 +133,7 @@ def copy_subplan(fragment: Fragment, subplan: Subplan, number: Callable[[str], i
         before = fragment.nodes[each]
         gate = places.get(before.gate, c.NONE)
         look = RowRange(before.look.first, 0)
-        node = replace(before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=look, look_via=c.NONE, gate=gate)
+        node = replace_fields(before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=look, look_via=c.NONE, gate=gate)
         condition = condition_of(fragment, before.filter, subplan.columns)
         if isinstance(condition, a.Expression):
             node.filter = compile_filter(alone, condition, number)
@@ -144,5 +145,5 @@ def copy_subplan(fragment: Fragment, subplan: Subplan, number: Callable[[str], i
     for scan in fragment.scans:
         if scan.node in places:
             s, p, o, g = (column if column == c.NONE else columns[column] for column in (*scan.columns, scan.graph_column))
-            alone.scans.append(replace(scan, node=places[scan.node], columns=(s, p, o), graph_column=g))
+            alone.scans.append(replace_fields(scan, node=places[scan.node], columns=(s, p, o), graph_column=g))
     return alone

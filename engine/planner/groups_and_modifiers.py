@@ -1,7 +1,5 @@
 """This module plans what collectors decide: groups, the modifiers of a SELECT, alarms and instants."""
 
-from dataclasses import replace
-
 from engine.aggregation import GroupCollector, ModifiersCollector, OnceCollector, Projection, SolutionOrder
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
 from engine.aggregation.runs import RunCollector, RunShape
@@ -16,6 +14,7 @@ from engine.rewrite.rename_hidden import restore_name
 from engine.rewrite.separate_runs import merges_reports
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
+from epsparql.trees import list_fields, replace_fields
 
 MOST_STEPS = 100_000
 """One solution may have at most this many reports while it is in a window."""
@@ -79,8 +78,8 @@ def _place_of(node: object, graph: Variable) -> a.Place:
             return part
         if isinstance(part, tuple):
             pending += part
-        elif hasattr(part, "__dataclass_fields__"):
-            pending += [getattr(part, name) for name in part.__dataclass_fields__]
+        elif (names := list_fields(type(part))) is not None:
+            pending += [getattr(part, name) for name in names]
     raise AssertionError("every pattern under GRAPH has a place")
 
 
@@ -146,7 +145,7 @@ def gathers_instant(select: a.Select | a.SubSelect) -> bool:
     """
     modifiers = select.modifiers
     if modifiers.once is not None and isinstance(select, a.SubSelect):
-        modifiers = replace(modifiers, order=())
+        modifiers = replace_fields(modifiers, order=())
     return modifiers.gathers
 
 

@@ -6,7 +6,7 @@ up, and little is gone through.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, assert_never
 
@@ -22,7 +22,7 @@ from engine.provenance.path_proofs import PathProof, Ways
 from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
 from epsparql.terms import Term, TermOrVariable, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import map_fields, replace_fields, walk_nodes
 
 NOTHING: Bindings = {}
 Related = Callable[[Proof, Proof], bool]
@@ -121,7 +121,7 @@ class Derivation:
         if not isinstance(s, Variable):
             found: Iterator[tuple[Term, PathProof]] = ((s, way) for way in ways.along(path.path, s))
         elif not isinstance(o, Variable):
-            found = ((way.node, replace(way, node=o)) for way in ways.along(path.path, o, back=True))
+            found = ((way.node, replace_fields(way, node=o)) for way in ways.along(path.path, o, back=True))
         else:
             found = ((node, way) for node in list(self.world.nodes) for way in ways.along(path.path, node))
         for begin, way in found:
@@ -188,9 +188,9 @@ class Derivation:
     def _without_for(self, pattern: a.WithoutFor, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         for x in self.proofs(pattern.pattern, wanted, span):
             start, end = (self.t0, self.t0) if x.start is None or x.end is None else (x.start, x.end)
-            stands, due = replace(x, start=start, end=end), end + pattern.duration
+            stands, due = replace_fields(x, start=start, end=end), end + pattern.duration
             if not any(_before(stands, z) and (z.end is None or z.end <= due) for z in self.proofs(pattern.absent, x.bindings, TimeBounds(hi=due))):
-                yield self._derive_without(replace(stands, end=due), "WITHOUT ... FOR", pattern.absent)
+                yield self._derive_without(replace_fields(stands, end=due), "WITHOUT ... FOR", pattern.absent)
 
     def _derive_graph(self, name: TermOrVariable, inner: a.Pattern, place: a.Place, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         graph = _under(name, wanted)
@@ -199,14 +199,14 @@ class Derivation:
             found = None if place.graph is None else x.bindings.get(place.graph)
             if isinstance(name, Variable) and found is not None:
                 if _agree({name: found}, {**wanted, **x.bindings}):
-                    yield replace(x, bindings={**x.bindings, name: found})
+                    yield replace_fields(x, bindings={**x.bindings, name: found})
             else:
                 yield x
 
     def _sub_select(self, pattern: a.SubSelect, wanted: Bindings, span: TimeBounds) -> Iterator[Proof]:
         shown = {v: term for v, term in wanted.items() if v in pattern.projection}
         for x in self.proofs(pattern.pattern, shown, span):
-            yield replace(x, bindings={v: term for v, term in x.bindings.items() if v in pattern.projection})
+            yield replace_fields(x, bindings={v: term for v, term in x.bindings.items() if v in pattern.projection})
 
     def _derive_group(self, group: a.Group, wanted: Bindings) -> Iterator[Proof]:
         keys = {key: wanted[key] for key in group.keys if key in wanted}
@@ -227,7 +227,7 @@ class Derivation:
             value = self._evaluate_for(pattern.expression, x)
             bound = x.bindings if value is None else {**x.bindings, pattern.variable: value}
             if _agree(bound, wanted):
-                yield replace(x, bindings=bound)
+                yield replace_fields(x, bindings=bound)
 
     def _filtered(self, condition: a.Expression, x: Proof) -> Proof | None:
         """Return the solution, with what is absent for the condition to hold; None where it does not hold."""
@@ -236,7 +236,7 @@ class Derivation:
         for node in walk_nodes(condition):
             if isinstance(node, a.Exists):
                 proof = self._existing(node, x)
-                x = self._derive_without(x, "NOT EXISTS", node.pattern) if proof is None else replace(x, steps=(*x.steps, *proof.steps))
+                x = self._derive_without(x, "NOT EXISTS", node.pattern) if proof is None else replace_fields(x, steps=(*x.steps, *proof.steps))
         return x
 
     def _existing(self, node: a.Exists, x: Proof) -> Proof | None:
@@ -274,7 +274,7 @@ class Derivation:
 
     def _derive_without(self, x: Proof, operator: str, pattern: a.Pattern) -> Proof:
         texts = dict.fromkeys(text for node in walk_nodes(pattern) if (text := _pattern_text(node, x.bindings)) is not None)
-        return replace(x, steps=(*x.steps, Absence(operator, tuple(texts), x.end)))
+        return replace_fields(x, steps=(*x.steps, Absence(operator, tuple(texts), x.end)))
 
 
 # ---------------------------------------------------------------- bindings
@@ -286,7 +286,7 @@ def _at_alarm(x: Proof, variable: Variable) -> Proof | None:
     """Return a solution as the alarm that it sets; None if that is not later."""
     due = value_of(x.bindings[variable]) if variable in x.bindings else None
     at = ceil(due.micros) if isinstance(due, DateTime) else None
-    return replace(x, end=at) if at is not None and x.end is not None and at > x.end else None
+    return replace_fields(x, end=at) if at is not None and x.end is not None and at > x.end else None
 
 
 def _match_rows(pattern: a.Values, wanted: Bindings) -> Iterator[Proof]:
@@ -345,7 +345,7 @@ def _rebuilt(node: Any, decide: Callable[[a.Exists], a.Constant]) -> Any:
     if isinstance(node, tuple):
         return tuple(_rebuilt(part, decide) for part in node)
     if isinstance(node, a.Expression):
-        return replace(node, **{field.name: _rebuilt(getattr(node, field.name), decide) for field in fields(node)})
+        return map_fields(node, lambda part: _rebuilt(part, decide))
     return node
 
 

@@ -1,7 +1,7 @@
 """This module finds which of a program's rules derived its events, and from what (docs/etalis.md)."""
 
 from collections.abc import Iterable
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, dataclass, field
 
 from engine.messages import Micros
 from engine.provenance.derivation import Derivation
@@ -11,6 +11,7 @@ from epsparql import algebra as a
 from epsparql.etalis.parser.constants import struct_literal
 from epsparql.etalis.parser.vocabulary import OWN, read_event_predicate
 from epsparql.terms import Iri, Term
+from epsparql.trees import replace_fields
 
 _Key = tuple[object, ...]
 """It tells an event on the own stream from others: triples of one node and interval are one event."""
@@ -53,10 +54,10 @@ class OwnEvents:
                 shown = [self.explain(each) for each in step.shown]
                 if None in shown:
                     return None
-                steps[k] = (replace(step, shown=tuple(each for each in shown if each is not None)),)
+                steps[k] = (replace_fields(step, shown=tuple(each for each in shown if each is not None)),)
             else:
                 steps[k] = (step,)
-        return replace(proof, steps=tuple(each for found in steps.values() for each in found))
+        return replace_fields(proof, steps=tuple(each for found in steps.values() for each in found))
 
     def _derive(self, given: Occurrence, key: _Key) -> tuple[Step, ...] | None:
         """Return the steps to an event: itself, with the rule that derived it, or what was sent of it."""

@@ -1,7 +1,6 @@
 """Rewrites turn algebra into equal algebra before planning; each step is one file and a pure function."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from dataclasses import replace
 from typing import TypeAlias
 
 from engine.pattern_scope import IDENTIFYING
@@ -19,7 +18,7 @@ from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TripleTermPattern
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 __all__ = ["CONCERNED", "SIMPLIFICATIONS", "name_own_stream", "rewrite_query"]
 
@@ -47,9 +46,9 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
     """
     if isinstance(query, a.Select) and query.rules:
         rules = tuple(rewrite_query(rule, default_graph, policy, without) for rule in query.rules)
-        main = rewrite_query(replace(query, rules=()), default_graph, policy, without)
+        main = rewrite_query(replace_fields(query, rules=()), default_graph, policy, without)
         assert isinstance(main, a.Select)
-        return replace(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
+        return replace_fields(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
         query, kinds = _take_steps(query, _list_kinds(query), (part_alternatives, part_triple_terms, separate_runs, rename_hidden))
         left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}

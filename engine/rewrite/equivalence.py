@@ -2,7 +2,6 @@
 in what simplifying removes.
 """
 
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from engine.pattern_scope import IDENTIFYING
@@ -10,7 +9,7 @@ from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import is_node, map_fields, walk_nodes
 
 Names = dict[Variable, Variable]
 
@@ -44,7 +43,7 @@ def _renamed(node: Any, names: Names) -> Any:
             return tuple(_renamed(part, names) for part in node)
         case a.Bgp(triples):
             return a.Bgp(tuple(sorted((_renamed(triple, names) for triple in triples), key=repr)), _renamed(node.place, names))
-        case _ if is_dataclass(node) and not isinstance(node, type):
-            return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})
+        case _ if is_node(node):
+            return map_fields(node, lambda part: _renamed(part, names))
         case _:
             return node

@@ -1,6 +1,5 @@
 """An expression that says the same whatever the solution is becomes a constant; a condition that always holds goes."""
 
-from dataclasses import fields
 from typing import Any, cast, get_args
 
 from engine.expressions.evaluator import evaluate, supported, truth
@@ -9,6 +8,7 @@ from engine.expressions.values import ExpressionError
 from engine.pattern_scope import list_conjuncts
 from engine.rewrite.transform import rebuild
 from epsparql import algebra as a
+from epsparql.trees import list_fields
 
 OPERATIONS = (a.Compare, a.Arithmetic, a.Negate, a.Not, a.And, a.Or, a.In, a.If, a.Coalesce, a.Call)
 _NODES = frozenset({*OPERATIONS, a.Aggregate, a.OrderKey, a.Modifiers, a.Once, a.Exists, *get_args(a.Pattern), *get_args(a.Query)})
@@ -62,7 +62,7 @@ def _fold_parts(e: a.Expression) -> a.Expression:
 
 
 def _operands(e: a.Expression) -> list[Any]:
-    below = [getattr(e, field.name) for field in fields(e)]
+    below = [getattr(e, name) for name in list_fields(type(e)) or ()]
     parts = [part for each in below for part in (each if isinstance(each, tuple) else [each])]
     return [part for part in parts if isinstance(part, a.Expression)]
 

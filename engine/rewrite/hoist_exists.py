@@ -4,7 +4,6 @@ A hidden variable of the rows below takes the value of the whole expression.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from engine.pattern_scope import has_exists
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
 
@@ -44,9 +44,9 @@ def _hoist_from_group(group: a.Group, fresh: Callable[[], Variable]) -> a.Group:
         if aggregate.argument is not None and has_exists(aggregate.argument):
             new = fresh()
             pattern = a.Extend(pattern, new, aggregate.argument)
-            aggregate = replace(aggregate, argument=a.Var(new))
+            aggregate = replace_fields(aggregate, argument=a.Var(new))
         aggregates.append((variable, aggregate))
-    return replace(group, pattern=pattern, aggregates=tuple(aggregates))
+    return replace_fields(group, pattern=pattern, aggregates=tuple(aggregates))
 
 
 def _ordered(select: Selecting, fresh: Callable[[], Variable]) -> Selecting:
@@ -56,6 +56,6 @@ def _ordered(select: Selecting, fresh: Callable[[], Variable]) -> Selecting:
         if has_exists(key.expression):
             new = fresh()
             pattern = a.Extend(pattern, new, key.expression)
-            key = replace(key, expression=a.Var(new))
+            key = replace_fields(key, expression=a.Var(new))
         order.append(key)
-    return replace(select, pattern=pattern, modifiers=replace(select.modifiers, order=tuple(order)))
+    return replace_fields(select, pattern=pattern, modifiers=replace_fields(select.modifiers, order=tuple(order)))

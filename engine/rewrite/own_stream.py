@@ -1,11 +1,10 @@
 """The stream of a program's own rules gets a name that no other registration has."""
 
-from dataclasses import replace
-
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.recursion import deep_stack
+from epsparql.trees import replace_fields
 
 
 def name_own_stream(query: a.Query, registered: int) -> a.Query:
@@ -15,9 +14,9 @@ def name_own_stream(query: a.Query, registered: int) -> a.Query:
 
     def rename(pattern: a.Pattern) -> a.Pattern:
         below = replace_patterns(pattern, rename)
-        return replace(below, name=f"{below.name}{registered}") if isinstance(below, a.InWindow) and below.name == OWN else below
+        return replace_fields(below, name=f"{below.name}{registered}") if isinstance(below, a.InWindow) and below.name == OWN else below
 
     with deep_stack():
         rules = [replace_patterns(rule, rename) for rule in query.rules]
-        named = tuple(replace(rule, into=f"{OWN}{registered}") if rule.into == OWN else rule for rule in rules)
-        return replace(replace_patterns(query, rename), rules=named)
+        named = tuple(replace_fields(rule, into=f"{OWN}{registered}") if rule.into == OWN else rule for rule in rules)
+        return replace_fields(replace_patterns(query, rename), rules=named)

@@ -3,12 +3,13 @@ them together (RDF 1.2).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, TermOrVariable, TripleTerm, TripleTermPattern, Variable
+from epsparql.trees import replace_fields
 
 
 def part_triple_terms(query: a.Query) -> a.Query:
@@ -51,9 +52,9 @@ class _Parting:
         self.bound = {term for term in terms if isinstance(term, Variable) and not isinstance(term, TripleTermPattern)}
         flat: a.Pattern
         if isinstance(pattern, a.Bgp):
-            flat = replace(pattern, triples=tuple(a.TriplePattern(self._flat(t.subject), t.predicate, self._flat(t.object)) for t in triples))
+            flat = replace_fields(pattern, triples=tuple(a.TriplePattern(self._flat(t.subject), t.predicate, self._flat(t.object)) for t in triples))
         else:
-            flat = replace(pattern, subject=self._flat(pattern.subject), object=self._flat(pattern.object))
+            flat = replace_fields(pattern, subject=self._flat(pattern.subject), object=self._flat(pattern.object))
         return self._constrain(flat)
 
     def _flat(self, term: TermOrVariable) -> TermOrVariable:
@@ -117,7 +118,7 @@ def _put_together(rule: a.Construct) -> a.Construct:
         made[triple] = Variable(f"_:written#{next(numbers)}")
         pattern = a.Extend(pattern, made[triple], _value(triple, made))
     template = tuple(a.TriplePattern(made.get(t.subject, t.subject), t.predicate, made.get(t.object, t.object)) for t in rule.template)
-    return replace(rule, template=template, pattern=pattern)
+    return replace_fields(rule, template=template, pattern=pattern)
 
 
 def _blank_nodes(triple: TripleTermPattern) -> Iterator[BlankNode]:

@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from engine.pattern_scope import Variables, find_scope, has_exists, looks_at_time, variables_of
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Variable
-from epsparql.trees import list_fields
+from epsparql.trees import list_fields, replace_fields
 
 
 def prune_binds(query: a.Query) -> a.Query:
@@ -37,7 +36,7 @@ def _needed(pattern: a.Pattern, looked_at: Counter[Variable]) -> a.Pattern:
         case a.SubSelect(_, projection, distinct, modifiers):
             if distinct or modifiers != a.PLAIN:
                 return pattern
-            pattern = replace(pattern, projection=tuple(v for v in projection if looked_at[v]))
+            pattern = replace_fields(pattern, projection=tuple(v for v in projection if looked_at[v]))
         case a.Extend(inner, variable, expression) if not looked_at[variable] and _is_of(_determined(inner), expression):
             return _needed(inner, looked_at)
     return replace_patterns(pattern, partial(_needed, looked_at=looked_at))

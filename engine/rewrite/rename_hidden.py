@@ -1,13 +1,12 @@
 """Variables of a sub-SELECT that it does not project get names of their own, so that they meet no others."""
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar, cast
 
 from engine.rewrite.transform import change_parts, rebuild
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
-from epsparql.trees import list_fields
+from epsparql.trees import is_node, list_fields, map_fields
 
 Names = Mapping[Variable, Variable]
 
@@ -39,7 +38,7 @@ class _Renaming:
                 return self._rename_select(node, names)
             case tuple():
                 return change_parts(node, lambda part: self.renamed(part, names))
-            case _ if is_dataclass(node):
+            case _ if is_node(node):
                 return rebuild(node, lambda part: self.renamed(part, names))
             case _:
                 return node
@@ -48,7 +47,7 @@ class _Renaming:
         self._count += 1
         hidden = find_variables(select) - set(select.projection)
         inner = {v: names.get(v, v) for v in select.projection} | {v: self._hidden(v) for v in hidden}
-        return a.SubSelect(*(self.renamed(getattr(select, field.name), inner) for field in fields(select)))
+        return map_fields(select, lambda part: self.renamed(part, inner))
 
     def _hidden(self, variable: Variable) -> Variable:
         """Return a hidden variable under a name of its own.

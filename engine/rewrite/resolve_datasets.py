@@ -1,12 +1,13 @@
 """GRAPH, FROM, FROM NAMED and WINDOW become the places of triple patterns (semantics.md section 1)."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 from engine.pattern_scope import find_scope, has_exists
 from engine.rewrite.transform import Node, replace_patterns
 from epsparql import algebra as a
 from epsparql.terms import Iri, Variable
+from epsparql.trees import replace_fields
 
 UNNAMED = ""
 """UNNAMED stands in `Place.among` for the triples that lie in no graph."""
@@ -36,7 +37,7 @@ class _Placing:
             case a.Bgp(triples):
                 return a.Bgp(triples, place)
             case a.Path():
-                return replace(pattern, place=place)
+                return replace_fields(pattern, place=place)
             case a.Graph():
                 return self._place_graph(pattern, place)
             case a.InWindow(name, content):
@@ -44,12 +45,12 @@ class _Placing:
             case a.Group() if place.graph is not None:
                 below = self._below(pattern, place)
                 if isinstance(below.window, a.RunWindow) and below.window.until is not None:
-                    below = replace(below, window=replace(below.window, until=join_graph_names(below.window.until, place)))
-                return replace(below, pattern=join_graph_names(below.pattern, place), keys=(place.graph, *pattern.keys))
+                    below = replace_fields(below, window=replace_fields(below.window, until=join_graph_names(below.window.until, place)))
+                return replace_fields(below, pattern=join_graph_names(below.pattern, place), keys=(place.graph, *pattern.keys))
             case a.SubSelect() if place.graph is not None:
                 inner = self._below(pattern, place)
                 modifiers = _join_once(inner.modifiers, place)
-                return replace(
+                return replace_fields(
                     inner, pattern=join_graph_names(inner.pattern, place), projection=(*pattern.projection, place.graph), modifiers=modifiers
                 )
             case _:
@@ -73,7 +74,7 @@ def _join_once(modifiers: a.Modifiers, place: a.Place) -> a.Modifiers:
     if once is None or place.graph is None:
         return modifiers
     until = None if once.until is None else join_graph_names(once.until, place)
-    return replace(modifiers, once=replace(once, keys=(place.graph, *once.keys), until=until))
+    return replace_fields(modifiers, once=replace_fields(once, keys=(place.graph, *once.keys), until=until))
 
 
 def join_graph_names(pattern: a.Pattern, place: a.Place) -> a.Pattern:
@@ -92,11 +93,11 @@ def join_kept_side(pattern: a.Pattern, place: a.Place) -> a.Pattern:
     """Make the side on which absence is decided say in which graph it is, because absence is decided graph by graph."""
     match pattern:
         case a.Minus(left, _) | a.LeftJoin(left, _, _) | a.EqLeftJoin(left, _, _) | a.SeqWithout(left, _, _, _) | a.JoinWithout(left, _, _, _):
-            return replace(pattern, left=join_graph_names(left, place))
+            return replace_fields(pattern, left=join_graph_names(left, place))
         case a.SeqRightJoin(_, right, _):
-            return replace(pattern, right=join_graph_names(right, place))
+            return replace_fields(pattern, right=join_graph_names(right, place))
         case a.WithoutFor(inner, _, _):
-            return replace(pattern, pattern=join_graph_names(inner, place))
+            return replace_fields(pattern, pattern=join_graph_names(inner, place))
         case a.Filter(condition, inner) if has_exists(condition):
             return a.Filter(condition, join_graph_names(inner, place))
         case a.Extend(inner, variable, expression) if has_exists(expression):

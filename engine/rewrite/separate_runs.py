@@ -2,7 +2,6 @@
 section 13).
 """
 
-from dataclasses import replace
 from typing import TypeVar
 
 from engine.rewrite.rename_hidden import find_variables
@@ -10,6 +9,7 @@ from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 
 Selecting = TypeVar("Selecting", a.Select, a.SubSelect)
 _MERGED = "_:merged"
@@ -36,7 +36,7 @@ def _separate(pattern: a.Pattern) -> a.Pattern:
     below = replace_patterns(pattern, _separate)
     match below:
         case a.Group(_, keys, _, a.RunWindow(until=until) as run) if until is not None:
-            return replace(below, window=replace(run, until=_project_until(until, keys)))
+            return replace_fields(below, window=replace_fields(run, until=_project_until(until, keys)))
         case a.SubSelect():
             return _separate_select(below)
         case _:
@@ -46,8 +46,10 @@ def _separate(pattern: a.Pattern) -> a.Pattern:
 def _separate_select(select: Selecting) -> Selecting:
     once = select.modifiers.once
     if once is not None and once.until is not None:
-        select = replace(select, modifiers=replace(select.modifiers, once=replace(once, until=_project_until(once.until, once.keys))))
-    return replace(select, pattern=_merge_reports(select.pattern, select.projection, select.modifiers))
+        select = replace_fields(
+            select, modifiers=replace_fields(select.modifiers, once=replace_fields(once, until=_project_until(once.until, once.keys)))
+        )
+    return replace_fields(select, pattern=_merge_reports(select.pattern, select.projection, select.modifiers))
 
 
 def _project_until(until: a.Pattern, keys: tuple[Variable, ...]) -> a.SubSelect:

@@ -1,10 +1,10 @@
 """Nodes are rebuilt with other parts."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar, get_args
 
 from epsparql import algebra as a
+from epsparql.trees import list_fields, replace_fields
 
 Node = TypeVar("Node")
 OnPattern = Callable[[a.Pattern], a.Pattern]
@@ -18,16 +18,14 @@ def replace_patterns(node: Node, change: OnPattern) -> Node:
 
 
 def rebuild(node: Node, change: Callable[[Any], Any]) -> Node:
-    """Return a dataclass with each field, or each part of one that is a tuple, changed; the dataclass itself where
-    none changes.
-    """
+    """Return a node with each field, or each part of one that is a tuple, changed; the node itself where none changes."""
     changed: dict[str, Any] = {}
-    for name in node.__dataclass_fields__:  # type: ignore[attr-defined]  # `fields` makes a list of them at each call
+    for name in list_fields(type(node)) or ():
         before = getattr(node, name)
         after = change_parts(before, change) if type(before) is tuple else change(before)
         if after is not before:
             changed[name] = after
-    return replace(node, **changed) if changed else node  # type: ignore[type-var]
+    return replace_fields(node, **changed) if changed else node
 
 
 def change_parts(parts: tuple[Any, ...], change: Callable[[Any], Any]) -> tuple[Any, ...]:

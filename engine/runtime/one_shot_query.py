@@ -5,7 +5,7 @@ A query reads no stream, so its pattern has all its solutions at the one instant
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from engine.runtime.result_assembly import find_cell
 from engine.triples.relation import distinct, without
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 Ints = NDArray[np.int64]
 ROWS_AT_ONCE = 1 << 13
@@ -111,8 +112,9 @@ def _cut_slice(query: _Form) -> tuple[_Form, _Slice]:
     holder = query if isinstance(query, a.Select) else query.pattern
     if not isinstance(holder, a.Select | a.SubSelect) or holder.modifiers.order:
         return query, _Slice()
-    slice_, whole = _Slice(holder.modifiers.offset, holder.modifiers.limit), replace(holder, modifiers=a.PLAIN)
-    return whole if isinstance(query, a.Select) else replace(query, pattern=whole), slice_
+    slice_, whole = _Slice(holder.modifiers.offset, holder.modifiers.limit), replace_fields(holder, modifiers=a.PLAIN)
+    cut: _Form = whole if isinstance(query, a.Select) else replace_fields(query, pattern=whole)  # type: ignore[assignment]  # as `query` is
+    return cut, slice_
 
 
 def _run_plan(query: a.Select, known: FactIndex, now: int, slice_: _Slice) -> Iterator[Ints]:

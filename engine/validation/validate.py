@@ -3,7 +3,6 @@
 import difflib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -36,7 +35,7 @@ from epsparql.ntriples import is_absolute_iri, is_language_tag
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Iri, Literal
 from epsparql.translate.translator import ParsedQuery
-from epsparql.trees import walk_nodes
+from epsparql.trees import is_node, map_fields, walk_nodes
 
 _INSTEAD = {"STEP": "a longer STEP or a shorter RANGE", "EXISTS": "the condition in the group of the EXISTS itself"}
 """The remedy, by the word of a Refusal, says what is accepted instead."""
@@ -269,9 +268,7 @@ def _assume_exists(query: a.Query, absent: Set[int]) -> a.Query:
             return a.Constant(TRUE)
         if isinstance(node, tuple):
             return tuple(map(replace_exists, node))
-        if is_dataclass(node) and not isinstance(node, type):
-            return replace(node, **{field.name: replace_exists(getattr(node, field.name)) for field in fields(node)})
-        return node
+        return map_fields(node, replace_exists) if is_node(node) else node
 
     rest: a.Query = replace_exists(query)
     return rest

@@ -1,8 +1,9 @@
 """This module defines expressions and aggregates (semantics.md section 4)."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from epsparql.terms import Term, Variable
 
@@ -10,30 +11,25 @@ if TYPE_CHECKING:
     from epsparql.algebra.patterns import Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Struct, frozen=True):
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     left: "Expression"
     right: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     left: "Expression"
     right: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     operand: "Expression"
 
 
@@ -46,8 +42,7 @@ class Comparison(Enum):
     GREATER_OR_EQUAL = ">="
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     op: Comparison
     left: "Expression"
     right: "Expression"
@@ -60,47 +55,40 @@ class Operator(Enum):
     DIVIDE = "/"
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     op: Operator
     left: "Expression"
     right: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Negate:
+class Negate(Struct, frozen=True):
     """Represents unary minus."""
 
     operand: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     condition: "Expression"
     then: "Expression"
     otherwise: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(Struct, frozen=True):
     """Represents `operand IN (members)`; NOT IN is `Not` of it."""
 
     operand: "Expression"
     members: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Coalesce:
+class Coalesce(Struct, frozen=True):
     operands: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """Calls a built-in function by its SPARQL name in capitals (`STR`), or a cast or extension by its IRI in `<>`."""
 
     function: str
@@ -113,15 +101,13 @@ class TimeFunction(Enum):
     END = "getENDTIME"
 
 
-@dataclass(frozen=True, slots=True)
-class Time:
+class Time(Struct, frozen=True):
     """Represents getDURATION(), getSTARTTIME() or getENDTIME() of the solution that the expression is applied to."""
 
     function: TimeFunction
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Struct, frozen=True):
     """Represents EXISTS { pattern }; NOT EXISTS is `Not` of it."""
 
     pattern: "Pattern"
@@ -142,8 +128,7 @@ class AggregateFunction(Enum):
     LAST = "LAST"
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Struct, frozen=True):
     """Represents a set function over a group's solutions (SPARQL 1.1, 18.5.1); without `argument` it is COUNT(*)."""
 
     function: AggregateFunction

@@ -2,12 +2,11 @@
 its query is the same.
 """
 
-from dataclasses import fields, is_dataclass, replace
 from typing import cast
 
 from epsparql import algebra as a
 from epsparql.terms import Variable
-from epsparql.trees import list_fields
+from epsparql.trees import is_node, list_fields, map_fields
 
 
 def renumbered(query: a.Query) -> a.Query:
@@ -47,6 +46,4 @@ def _renamed(node: object, names: dict[Variable, Variable]) -> object:
         return names.get(node, node)
     if isinstance(node, tuple):
         return tuple(_renamed(part, names) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    return replace(node, **{field.name: _renamed(getattr(node, field.name), names) for field in fields(node)})
+    return map_fields(node, lambda part: _renamed(part, names)) if is_node(node) else node

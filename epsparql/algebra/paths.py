@@ -1,49 +1,41 @@
 """This module defines property paths (SPARQL 1.1, 18.1.7)."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from epsparql.terms import Iri
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     predicate: Iri
 
 
-@dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(Struct, frozen=True):
     path: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     left: "PropertyPath"
     right: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Struct, frozen=True):
     left: "PropertyPath"
     right: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class ZeroOrOne:
+class ZeroOrOne(Struct, frozen=True):
     path: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class ZeroOrMore:
+class ZeroOrMore(Struct, frozen=True):
     path: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOrMore:
+class OneOrMore(Struct, frozen=True):
     path: "PropertyPath"
 
 
-@dataclass(frozen=True, slots=True)
-class Negated:
+class Negated(Struct, frozen=True):
     """Represents `!(:p | ^:q)`: a triple whose predicate is none of `forward`, or one read backwards whose predicate
     is none of `backward`.
 

@@ -5,8 +5,9 @@ Times and durations are integers of microseconds (`Micros`).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from epsparql.algebra.expressions import Aggregate, Expression
 from epsparql.algebra.paths import PropertyPath
@@ -15,8 +16,7 @@ from epsparql.terms import Iri, Term, TermOrVariable, TripleTermPattern, Variabl
 Micros = int
 
 
-@dataclass(frozen=True, slots=True)
-class TriplePattern:
+class TriplePattern(Struct, frozen=True):
     subject: TermOrVariable
     predicate: TermOrVariable
     object: TermOrVariable
@@ -31,8 +31,7 @@ def variables_in(*terms: TermOrVariable) -> Iterator[Variable]:
             yield term
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Says where triples are looked for. Only the engine's rewriting of GRAPH, FROM and WINDOW sets it; parse leaves
     it open.
 
@@ -48,8 +47,7 @@ class Place:
 ANYWHERE = Place()
 
 
-@dataclass(frozen=True, slots=True)
-class Bgp:
+class Bgp(Struct, frozen=True):
     """Matches one occurrence (or background triple) per pattern; no order is implied.
 
     Without patterns it is the empty group.
@@ -59,8 +57,7 @@ class Bgp:
     place: Place = ANYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Struct, frozen=True):
     """Joins compatible x and y as `x >< y`: juxtaposed groups, AND.
 
     A policy acts on AND, where it is not `unrestricted`.
@@ -71,20 +68,17 @@ class Join:
     unrestricted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     left: "Pattern"
     right: "Pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     condition: Expression
     pattern: "Pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(Struct, frozen=True):
     """Represents BIND: `variable` is added where `expression` is no error; the interval stays."""
 
     pattern: "Pattern"
@@ -92,8 +86,7 @@ class Extend:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class SeqJoin:
+class SeqJoin(Struct, frozen=True):
     """Joins a `left` and a `right` solution where the left one ends before the right one starts; `unrestricted`:
     whatever the policy.
     """
@@ -103,8 +96,7 @@ class SeqJoin:
     unrestricted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class EqJoin:
+class EqJoin(Struct, frozen=True):
     """Joins solutions where both intervals are the same."""
 
     left: "Pattern"
@@ -122,8 +114,7 @@ class Relation(Enum):
     PAR = "PAR"
 
 
-@dataclass(frozen=True, slots=True)
-class RelationJoin:
+class RelationJoin(Struct, frozen=True):
     """Joins solutions where `relation` holds between the intervals."""
 
     relation: Relation
@@ -131,8 +122,7 @@ class RelationJoin:
     right: "Pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftJoin:
+class LeftJoin(Struct, frozen=True):
     """Represents OPTIONAL: `x >< y` where y counts for x and `condition` holds of the join; and each x with no such y."""
 
     left: "Pattern"
@@ -140,8 +130,7 @@ class LeftJoin:
     condition: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeqRightJoin:
+class SeqRightJoin(Struct, frozen=True):
     """Represents OPTIONALSEQ: `x >< y` where x counts for y, ends before y starts and `condition` holds; and each
     right y with no such x.
     """
@@ -151,8 +140,7 @@ class SeqRightJoin:
     condition: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EqLeftJoin:
+class EqLeftJoin(Struct, frozen=True):
     """Represents EQUALSOPTIONAL, which is LeftJoin where the intervals are the same."""
 
     left: "Pattern"
@@ -160,14 +148,12 @@ class EqLeftJoin:
     condition: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Minus:
+class Minus(Struct, frozen=True):
     left: "Pattern"
     right: "Pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class SeqWithout:
+class SeqWithout(Struct, frozen=True):
     """Represents `{left} SEQ {right} WITHOUT {absent}`; `within` (µs) is a WITHIN that stood between SEQ and WITHOUT.
 
     Where it is `unrestricted`, no policy acts on it.
@@ -180,8 +166,7 @@ class SeqWithout:
     unrestricted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class JoinWithout:
+class JoinWithout(Struct, frozen=True):
     """Represents `{left} AND {right} WITHOUT {absent}`, which wants nothing between the operands, whichever of them
     comes first.
     """
@@ -192,8 +177,7 @@ class JoinWithout:
     within: Micros | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutFor:
+class WithoutFor(Struct, frozen=True):
     """Represents `{pattern} WITHOUT {absent} FOR duration`: the mapping on [x.start, x.end + duration]."""
 
     pattern: "Pattern"
@@ -201,8 +185,7 @@ class WithoutFor:
     duration: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """Gives each x on [x.start, T] once time has passed T, the instant that the variable `at` holds, if T is later
     than x.end.
     """
@@ -211,23 +194,20 @@ class Alarm:
     at: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Struct, frozen=True):
     """Gives one solution without bindings on [at, at], if the query reads from there or before; time alone brings it."""
 
     at: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Struct, frozen=True):
     """Lets solutions with `end - start <= limit` pass; timeless ones pass too."""
 
     pattern: "Pattern"
     limit: Micros
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(Struct, frozen=True):
     """Matches pairs of nodes joined by `path`, as a set; the interval is the least start and the greatest end along
     the path.
 
@@ -241,16 +221,14 @@ class Path:
     place: Place = ANYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """Gives timeless solutions, one a row, which is told apart from an equal row; None is UNDEF."""
 
     variables: tuple[Variable, ...]
     rows: tuple[tuple[Term | None, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """Matches `pattern` over the triples of one graph, event graph or background graph, whose name is `name`.
 
     `place` is that of the pattern's triples, once the engine has rewritten it.
@@ -261,24 +239,21 @@ class Graph:
     place: Place = ANYWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class InWindow:
+class InWindow(Struct, frozen=True):
     """Represents RSP-QL's WINDOW `name` { `pattern` }, over the content of a named window of the query."""
 
     name: str
     pattern: "Pattern"
 
 
-@dataclass(frozen=True, slots=True)
-class RangeWindow:
+class RangeWindow(Struct, frozen=True):
     """Represents `WINDOW [RANGE length]`, or with a `step` (both µs)."""
 
     length: Micros
     step: Micros | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RowsWindow:
+class RowsWindow(Struct, frozen=True):
     """Represents `WINDOW [ROWS count]`."""
 
     count: int
@@ -291,8 +266,7 @@ class RunReport(Enum):
     CLOSED = "CLOSED"
 
 
-@dataclass(frozen=True, slots=True)
-class RunWindow:
+class RunWindow(Struct, frozen=True):
     """Represents `WINDOW [RUN ...]`: an element continues the run of the one before it if all parts that are given
     hold (section 13).
 
@@ -312,8 +286,7 @@ class RunWindow:
 GroupWindow = RangeWindow | RowsWindow | RunWindow
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Groups solutions of `pattern` by `keys`, a row per report with the keys and the aggregates (semantics.md
     section 7).
 
@@ -327,16 +300,14 @@ class Group:
     window: GroupWindow | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OrderKey:
+class OrderKey(Struct, frozen=True):
     """Represents one comparator of ORDER BY."""
 
     expression: Expression
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Once:
+class Once(Struct, frozen=True):
     """Represents ONCE PER: of the solutions of one key, only the first is emitted, `within` (µs) or `until` a
     solution of a pattern (section 15).
     """
@@ -346,8 +317,7 @@ class Once:
     until: "Pattern | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Modifiers:
+class Modifiers(Struct, frozen=True):
     """Holds ONCE PER, ORDER BY, OFFSET, LIMIT.
 
     OFFSET and LIMIT count solutions from the start, or per report where `pattern` has a window.
@@ -367,8 +337,7 @@ class Modifiers:
 PLAIN = Modifiers()
 
 
-@dataclass(frozen=True, slots=True)
-class SubSelect:
+class SubSelect(Struct, frozen=True):
     """Represents a SELECT inside a pattern: variables that it does not project are hidden ones of its own."""
 
     pattern: "Pattern"

@@ -1,7 +1,8 @@
 """This module defines queries, and what they read."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from epsparql.algebra.patterns import PLAIN, Micros, Modifiers, Pattern, TriplePattern
 from epsparql.terms import Iri, Variable
@@ -9,16 +10,14 @@ from epsparql.terms import Iri, Variable
 DEFAULT_STREAM = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """Holds FROM and FROM NAMED: names of graphs, event graphs and background graphs alike."""
 
     default: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NamedWindow:
+class NamedWindow(Struct, frozen=True):
     """Represents `FROM NAMED WINDOW <name> ON stream [RANGE length STEP step]` (µs); `name` as resolved, `stream` as
     written.
     """
@@ -37,8 +36,7 @@ class Report(Enum):
     DSTREAM = "DSTREAM"
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Holds FROM and FROM NAMED (None without either), and the named windows, which take the place of streams."""
 
     dataset: Dataset | None = None
@@ -49,8 +47,7 @@ class Sources:
 WHOLE = Sources()
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """Represents a SELECT. `projection` holds the reported variables in their order; expressions of SELECT are
     `Extend`s of `pattern`.
 
@@ -70,8 +67,7 @@ class Select:
     into: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Construct:
+class Construct(Struct, frozen=True):
     """Represents a rule: each solution adds `template`'s triples, with its interval, to the stream `into`.
 
     Blank nodes of the template stand as BlankNode terms in it. Solution modifiers are a SubSelect of all variables in
@@ -86,8 +82,7 @@ class Construct:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """Asks whether `pattern` has a solution: true at the first one, false where finished streams end without."""
 
     pattern: Pattern
@@ -95,8 +90,7 @@ class Ask:
     sources: Sources = WHOLE
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """Gives the concise bounded description, over the background, of the `targets` of each solution of `pattern`."""
 
     targets: tuple[Iri | Variable, ...]
@@ -105,8 +99,7 @@ class Describe:
     sources: Sources = WHOLE
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundRule:
+class BackgroundRule(Struct, frozen=True):
     """Represents a rule over the background alone: `template`'s triples always hold in its graph `graph` while
     `pattern` matches.
 

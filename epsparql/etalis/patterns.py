@@ -1,7 +1,7 @@
 """This module translates event patterns: each operator becomes the operator of the algebra that means the same."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from epsparql import algebra as a
 from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
@@ -12,6 +12,7 @@ from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.conditions import Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 FUNCTOR_RELATIONS: Mapping[str, a.Relation | None] = {
     ":equals": None, ":meets": a.Relation.MEETS, ":during": a.Relation.DURING, ":starts": a.Relation.STARTS, ":finishes": a.Relation.FINISHES,
@@ -72,7 +73,7 @@ class Patterns:
                 return self._where(left, goals)
             case Struct(":within", (inner, limit)):
                 found = self.translate(inner)
-                return replace(found, pattern=a.Within(found.pattern, duration_of(self.program.text, limit)))
+                return replace_fields(found, pattern=a.Within(found.pattern, duration_of(self.program.text, limit)))
             case Struct(":cnot", (left, absent)):
                 return self._without(left, absent, term)
             case Struct(":fnot", (left, absent)):
@@ -137,7 +138,7 @@ class Patterns:
         found = Translated(self._read_event(event, parts), bound)
         for whole, argument in apart:
             found = self.conditions.take_apart(found, a.Var(whole), argument)
-        return replace(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
+        return replace_fields(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
 
     def _read_event(self, event: Event, parts: Sequence[TermOrVariable]) -> a.Pattern:
         """Return the pattern of an event: on streams, unless rules derive it too, or EXISTS looks for it, whose
@@ -214,18 +215,18 @@ class Patterns:
         x, y = self._operands(inner.args[0], inner.args[1])
         both = _join_bindings(a.SeqJoin(x.pattern, y.pattern), x, y)
         z = self.translate(self._local(absent, both))
-        found = replace(both, pattern=a.SeqWithout(x.pattern, y.pattern, z.pattern, unrestricted=inner.name == ":forall_seq"))
+        found = replace_fields(both, pattern=a.SeqWithout(x.pattern, y.pattern, z.pattern, unrestricted=inner.name == ":forall_seq"))
         for each in reversed(outer):
             if each.name == ":where":
                 found = self.conditions.apply_goals(found, each.args[1], self.outside)
             else:
-                found = replace(found, pattern=a.Within(found.pattern, duration_of(self.program.text, each.args[1])))
+                found = replace_fields(found, pattern=a.Within(found.pattern, duration_of(self.program.text, each.args[1])))
         return found
 
     def _filter_absent(self, left: Term, absent: Term) -> Translated:
         x = self.translate(left)
         z = self._read_through("fnot", self._local(absent, x))
-        return replace(x, pattern=a.Filter(a.Not(a.Exists(z.pattern)), x.pattern))
+        return replace_fields(x, pattern=a.Filter(a.Not(a.Exists(z.pattern)), x.pattern))
 
     def _read_through(self, what: str, term: Term) -> Translated:
         before, self._through = self._through, what
@@ -265,11 +266,11 @@ class Patterns:
         found = self.conditions.bind(group, value, call("number", a.Var(raw)))
         if function.name in ("count", "sum"):
             zero = self.conditions.bind(x, value, count_constant(0))
-            found = replace(found, pattern=a.Union(found.pattern, zero.pattern))
+            found = replace_fields(found, pattern=a.Union(found.pattern, zero.pattern))
         return self._name_result(found, Variable(value), args[2])
 
     def _name_result(self, found: Translated, value: Variable, target: Term) -> Translated:
-        found = replace(found, bound=found.bound - {value.name})
+        found = replace_fields(found, bound=found.bound - {value.name})
         if isinstance(target, VariableTerm) and target.name not in found.bound:
             return self.conditions.bind(found, target.name, a.Var(value))
         return self.conditions.keep(found, same(self.conditions.value(target, {}), a.Var(value)))

@@ -3,7 +3,7 @@ SELECT of those that it reports.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from epsparql import algebra as a
 from epsparql.errors import LANGUAGE_LINE, Span, Warning_
@@ -34,6 +34,7 @@ from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import is_recent
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 _Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern, str]
 """This is a rule's event, its arguments, the pattern whose solutions it is derived from, and the rule's label."""
@@ -113,7 +114,7 @@ class _Translation:
         heads: dict[Event, None] = {}
         while pending:
             rule = pending.pop(0)
-            rule = replace(rule, head=predicate_atom(rule.head, self._program))
+            rule = replace_fields(rule, head=predicate_atom(rule.head, self._program))
             heads[_indicator(rule.head)] = None
             derived.append(self._translate_rule(rule))
             pending += self._patterns.added

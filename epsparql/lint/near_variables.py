@@ -3,10 +3,10 @@ from it by a slip.
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import fields, is_dataclass
 
 from epsparql.errors import Span, Warning_
 from epsparql.parser import ast as s
+from epsparql.trees import list_fields
 
 _SHORTEST, _SHORTEST_REPLACED = 4, 6
 """Names of fewer letters are not compared: `?a1` and `?b1`, `?date` and `?rate` are meant to be different."""
@@ -40,8 +40,8 @@ def _list_variables(query: object) -> Iterator[s.VariableName]:
                 yield found
             case tuple() as members:
                 pending += members
-            case node if is_dataclass(node) and not isinstance(node, Span):
-                pending += (getattr(node, each.name) for each in fields(node))
+            case node if not isinstance(node, Span):
+                pending += (getattr(node, name) for name in list_fields(type(node)) or ())
 
 
 def _is_slip(name: str, known: str) -> bool:

@@ -1,11 +1,11 @@
 """This module finds the variables that the written query binds (SPARQL 1.1, 18.2.1), for doubts that name a place."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from typing import assert_never
 
 from epsparql.parser import ast as s
+from epsparql.trees import list_fields
 
 _LONGEST_NAME = 100
 """Longer names are not compared."""
@@ -136,8 +136,8 @@ def strip_spans(node: object) -> object:
     """Return a node without its places in the text, so that equal texts give equal values."""
     if isinstance(node, tuple):
         return tuple(map(strip_spans, node))
-    if is_dataclass(node):
-        return type(node).__name__, *(strip_spans(getattr(node, each.name)) for each in fields(node) if each.name != "span")
+    if (names := list_fields(type(node))) is not None:
+        return type(node).__name__, *(strip_spans(getattr(node, name)) for name in names if name != "span")
     return node
 
 

@@ -4,23 +4,22 @@
 What stands around them is in ast_queries.py.
 """
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from epsparql.errors import Span
 
 
 # ---------------------------------------------------------------- terms
-@dataclass(frozen=True, slots=True)
-class IriRef:
+class IriRef(Struct, frozen=True):
     """Represents `<text>`, neither resolved nor checked."""
 
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixedName:
+class PrefixedName(Struct, frozen=True):
     """Represents `prefix:local`, the local part without its escapes."""
 
     prefix: str
@@ -28,30 +27,26 @@ class PrefixedName:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TypeVerb:
+class TypeVerb(Struct, frozen=True):
     """Represents the predicate `a`."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BlankLabel:
+class BlankLabel(Struct, frozen=True):
     """Represents `_:label`."""
 
     label: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Anonymous:
+class Anonymous(Struct, frozen=True):
     """Represents `[]`."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StringLiteral:
+class StringLiteral(Struct, frozen=True):
     """Represents a quoted literal, its escapes decoded, with a language or a datatype or neither; a base direction
     follows the language.
     """
@@ -62,52 +57,45 @@ class StringLiteral:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class NumericLiteral:
+class NumericLiteral(Struct, frozen=True):
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BooleanLiteral:
+class BooleanLiteral(Struct, frozen=True):
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class VariableName:
+class VariableName(Struct, frozen=True):
     """Represents `?name` or `$name`."""
 
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Collection:
+class Collection(Struct, frozen=True):
     """Represents `( item ... )`; without items it is rdf:nil."""
 
     items: tuple["Node", ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(Struct, frozen=True):
     """Holds one verb with its objects."""
 
     verb: "Verb"
     objects: tuple["Node | Annotated", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BlankProperties:
+class BlankProperties(Struct, frozen=True):
     """Represents `[ :p ?o ; ... ]`."""
 
     properties: tuple[Property, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TripleNode:
+class TripleNode(Struct, frozen=True):
     """Represents `<<( s p o )>>`, a triple as a term."""
 
     subject: "Node"
@@ -116,16 +104,14 @@ class TripleNode:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Reifier:
+class Reifier(Struct, frozen=True):
     """Represents `~ name`; without a name it is `Anonymous`."""
 
     name: "VariableName | IriRef | PrefixedName | BlankLabel | Anonymous"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ReifiedTriple:
+class ReifiedTriple(Struct, frozen=True):
     """Represents `<< s p o ~ name >>`, which stands for its reifier."""
 
     subject: "Node"
@@ -135,16 +121,14 @@ class ReifiedTriple:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationBlock:
+class AnnotationBlock(Struct, frozen=True):
     """Represents `{| :p ?o ; ... |}`, what is said of the reifier before it."""
 
     properties: tuple[Property, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Annotated:
+class Annotated(Struct, frozen=True):
     """Holds an object with the reifiers and annotations of its triple."""
 
     node: "Node"
@@ -156,32 +140,28 @@ IriName = IriRef | PrefixedName
 
 
 # ---------------------------------------------------------------- property paths
-@dataclass(frozen=True, slots=True)
-class InversePath:
+class InversePath(Struct, frozen=True):
     """Represents `^path`."""
 
     path: "Path"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SequencePath:
+class SequencePath(Struct, frozen=True):
     """Represents `path/path/...`, two parts or more."""
 
     parts: tuple["Path", ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AlternativePath:
+class AlternativePath(Struct, frozen=True):
     """Represents `path|path|...`, two parts or more."""
 
     parts: tuple["Path", ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedPath:
+class RepeatedPath(Struct, frozen=True):
     """Represents a path followed by `modifier`: `?`, `*` or `+`."""
 
     path: "Path"
@@ -189,8 +169,7 @@ class RepeatedPath:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class NegatedPath:
+class NegatedPath(Struct, frozen=True):
     """Represents `!(:p|^:q|...)`; an inverse one stands as `InversePath`."""
 
     parts: tuple["IriRef | PrefixedName | TypeVerb | InversePath", ...]
@@ -236,31 +215,27 @@ class UnaryOperator(Enum):
     MINUS = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Struct, frozen=True):
     operator: BinaryOperator
     left: "Expression"
     right: "Expression"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Struct, frozen=True):
     operator: UnaryOperator
     operand: "Expression"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionList:
+class ExpressionList(Struct, frozen=True):
     """Holds the members of IN and NOT IN, or the arguments of a call."""
 
     members: tuple["Expression", ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltInCall:
+class BuiltInCall(Struct, frozen=True):
     """Represents a call of a built-in function by its name in capitals."""
 
     name: str
@@ -268,8 +243,7 @@ class BuiltInCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateCall:
+class AggregateCall(Struct, frozen=True):
     """Represents a call of a set function by its name in capitals; without an argument it is COUNT(*)."""
 
     name: str
@@ -279,16 +253,14 @@ class AggregateCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PreviousCall:
+class PreviousCall(Struct, frozen=True):
     """Represents `PREV(argument)`, in the WHILE of a run alone."""
 
     argument: "Expression"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(Struct, frozen=True):
     """Represents a call of a cast or an extension function."""
 
     function: IriName
@@ -296,8 +268,7 @@ class FunctionCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExistsCall:
+class ExistsCall(Struct, frozen=True):
     negated: bool
     group: "GroupGraphPattern"
     span: Span
@@ -327,8 +298,7 @@ class ChainOperator(Enum):
     PAR = "PAR"
 
 
-@dataclass(frozen=True, slots=True)
-class TriplesSameSubject:
+class TriplesSameSubject(Struct, frozen=True):
     """Holds one subject with all that is said of it."""
 
     subject: Node
@@ -336,33 +306,28 @@ class TriplesSameSubject:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FilterElement:
+class FilterElement(Struct, frozen=True):
     condition: Expression
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BindElement:
+class BindElement(Struct, frozen=True):
     expression: Expression
     variable: VariableName
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalElement:
+class OptionalElement(Struct, frozen=True):
     group: "GroupGraphPattern"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class MinusElement:
+class MinusElement(Struct, frozen=True):
     group: "GroupGraphPattern"
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class DurationText:
+class DurationText(Struct, frozen=True):
     """Represents a duration as written: `lexical` of a string or bare duration, or a number of seconds."""
 
     lexical: str
@@ -371,8 +336,7 @@ class DurationText:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Struct, frozen=True):
     """Holds an operator and the group on its right; `span` is the operator's."""
 
     operator: ChainOperator
@@ -380,14 +344,12 @@ class Combine:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WithinStep:
+class WithinStep(Struct, frozen=True):
     duration: DurationText
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutStep:
+class WithoutStep(Struct, frozen=True):
     """Represents WITHOUT, with its duration where FOR stands; `span` is that of the keyword."""
 
     group: "GroupGraphPattern"
@@ -398,8 +360,7 @@ class WithoutStep:
 Step = Combine | WithinStep | WithoutStep
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """Holds a group and the steps after it, which apply from left to right."""
 
     first: "GroupGraphPattern"
@@ -407,8 +368,7 @@ class Chain:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class GraphElement:
+class GraphElement(Struct, frozen=True):
     """Represents `GRAPH name { group }`."""
 
     name: IriName | VariableName
@@ -416,8 +376,7 @@ class GraphElement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceElement:
+class ServiceElement(Struct, frozen=True):
     """Represents `SERVICE name { group }`; `silent` where SILENT stands."""
 
     silent: bool
@@ -426,8 +385,7 @@ class ServiceElement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WindowElement:
+class WindowElement(Struct, frozen=True):
     """Represents RSP-QL's `WINDOW name { group }`."""
 
     name: IriName | VariableName
@@ -435,16 +393,14 @@ class WindowElement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ValuesRow:
+class ValuesRow(Struct, frozen=True):
     """Holds one row of VALUES; None is UNDEF."""
 
     terms: tuple["DataTerm | None", ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ValuesElement:
+class ValuesElement(Struct, frozen=True):
     """Represents `VALUES`, in a group or after a query."""
 
     variables: tuple[VariableName, ...]
@@ -457,8 +413,7 @@ DataTerm = Constant | TripleNode
 """The TripleNode of a DataTerm has DataTerms alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubSelectElement:
+class SubSelectElement(Struct, frozen=True):
     """Represents a SELECT as the only content of a group; `span` is that of the keyword."""
 
     select: "SelectForm"
@@ -472,15 +427,13 @@ Applied = (
 Element = TriplesSameSubject | FilterElement | Applied
 
 
-@dataclass(frozen=True, slots=True)
-class GroupGraphPattern:
+class GroupGraphPattern(Struct, frozen=True):
     elements: tuple[Element, ...]
     span: Span
 
 
 # ---------------------------------------------------------------- SELECT and what follows a pattern
-@dataclass(frozen=True, slots=True)
-class SelectItem:
+class SelectItem(Struct, frozen=True):
     """Represents `?v`, or `(expression AS ?v)`."""
 
     expression: Expression | None
@@ -488,8 +441,7 @@ class SelectItem:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(Struct, frozen=True):
     """Represents a key of GROUP BY, named by `variable` where AS stands."""
 
     expression: Expression
@@ -497,8 +449,7 @@ class GroupKey:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class WindowClause:
+class WindowClause(Struct, frozen=True):
     """Represents `WINDOW [RANGE length STEP step]` or `WINDOW [ROWS rows]`."""
 
     length: DurationText | None
@@ -507,8 +458,7 @@ class WindowClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class RunClause:
+class RunClause(Struct, frozen=True):
     """Represents `WINDOW [RUN ...]` or `WINDOW [SESSION gap]`; `closed` where each run is reported once, when it is
     over.
     """
@@ -521,8 +471,7 @@ class RunClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OnceClause:
+class OnceClause(Struct, frozen=True):
     """Represents `ONCE PER keys WITHIN within` or `ONCE PER keys UNTIL until`."""
 
     keys: tuple[VariableName, ...]
@@ -531,15 +480,13 @@ class OnceClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class OrderCondition:
+class OrderCondition(Struct, frozen=True):
     expression: Expression
     descending: bool
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionModifier:
+class SolutionModifier(Struct, frozen=True):
     """Holds what may follow a pattern, each empty or None where it does not stand; `span` is None where nothing does."""
 
     keys: tuple[GroupKey, ...]
@@ -552,8 +499,7 @@ class SolutionModifier:
     span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """Holds what all forms of a query share: a pattern and what follows it.
 
     `where` is an empty group where DESCRIBE has none.
@@ -564,8 +510,7 @@ class Body:
     values: ValuesElement | None
 
 
-@dataclass(frozen=True, slots=True)
-class SelectForm:
+class SelectForm(Struct, frozen=True):
     """Represents a SELECT, the query or one inside a pattern; `items` is empty for `SELECT *`.
 
     `span` is that of the keyword.

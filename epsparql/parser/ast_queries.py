@@ -1,6 +1,6 @@
 """This module defines the forms of a query and what it reads, every node with its `Span`."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from epsparql.errors import Span
 from epsparql.parser.ast import (
@@ -15,14 +15,12 @@ from epsparql.parser.ast import (
 
 
 # ---------------------------------------------------------------- queries
-@dataclass(frozen=True, slots=True)
-class BaseDeclaration:
+class BaseDeclaration(Struct, frozen=True):
     iri: IriRef
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PrefixDeclaration:
+class PrefixDeclaration(Struct, frozen=True):
     prefix: str
     iri: IriRef
     span: Span
@@ -31,32 +29,28 @@ class PrefixDeclaration:
 Declaration = BaseDeclaration | PrefixDeclaration
 
 
-@dataclass(frozen=True, slots=True)
-class StreamName:
+class StreamName(Struct, frozen=True):
     """Represents the name of a stream; without an IRI it is `default`."""
 
     iri: IriName | None
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class GraphName:
+class GraphName(Struct, frozen=True):
     """Represents `BACKGROUND name`, the graph that a static rule writes."""
 
     iri: IriName
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FromStream:
+class FromStream(Struct, frozen=True):
     """Represents `FROM STREAM name`."""
 
     name: StreamName
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FromGraph:
+class FromGraph(Struct, frozen=True):
     """Represents `FROM name` or `FROM NAMED name`."""
 
     name: IriName
@@ -64,8 +58,7 @@ class FromGraph:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FromWindow:
+class FromWindow(Struct, frozen=True):
     """Represents `FROM NAMED WINDOW name ON stream [RANGE length STEP step]`."""
 
     name: IriName
@@ -78,8 +71,7 @@ class FromWindow:
 Source = FromStream | FromGraph | FromWindow
 
 
-@dataclass(frozen=True, slots=True)
-class SelectQuery:
+class SelectQuery(Struct, frozen=True):
     select: SelectForm
     sources: tuple[Source, ...]
 
@@ -88,8 +80,7 @@ class SelectQuery:
         return self.select.body
 
 
-@dataclass(frozen=True, slots=True)
-class ConstructQuery:
+class ConstructQuery(Struct, frozen=True):
     """Represents a CONSTRUCT.
 
     `template` is what the pattern holds where that is the template too (`CONSTRUCT WHERE`). `span` is that of the
@@ -103,14 +94,12 @@ class ConstructQuery:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class AskQuery:
+class AskQuery(Struct, frozen=True):
     sources: tuple[Source, ...]
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeQuery:
+class DescribeQuery(Struct, frozen=True):
     """Represents a DESCRIBE; `targets` is empty for `DESCRIBE *`."""
 
     targets: tuple[IriName | VariableName, ...]
@@ -121,8 +110,7 @@ class DescribeQuery:
 QueryForm = SelectQuery | ConstructQuery | AskQuery | DescribeQuery
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterClause:
+class RegisterClause(Struct, frozen=True):
     """Represents `REGISTER operator output AS`: RSTREAM, ISTREAM or DSTREAM, with the stream that it writes."""
 
     operator: str
@@ -130,8 +118,7 @@ class RegisterClause:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     declarations: tuple[Declaration, ...]
     registration: RegisterClause | None
     query: QueryForm

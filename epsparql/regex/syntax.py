@@ -4,9 +4,10 @@ Its character classes are concrete: the flags `i` and `s` are applied while the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
+
+from msgspec import Struct
 
 
 class PatternFault(Exception):
@@ -27,16 +28,14 @@ class PatternFault(Exception):
         return f"{what} (at character {self.place}){colon}{remedy}"
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """Holds the characters from `first` to `last`, both included."""
 
     first: int
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterProperty:
+class CharacterProperty(Struct, frozen=True):
     """Holds the characters of a property, or all others: a category such as Lu, a block such as IsGreek, or one of
     the letters d, w, s, i and c.
     """
@@ -45,8 +44,7 @@ class CharacterProperty:
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterClass:
+class CharacterClass(Struct, frozen=True):
     """Matches one character of any of the items, or of none if `negated`, that the `subtracted` class does not have."""
 
     items: tuple[Range | CharacterProperty, ...]
@@ -63,34 +61,29 @@ class Anchor(Enum):
     LINE_END = "$ with m"
 
 
-@dataclass(frozen=True, slots=True)
-class Parentheses:
+class Parentheses(Struct, frozen=True):
     """Holds a pattern in parentheses; `number` is None where it captures nothing."""
 
     inner: "Node"
     number: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """Matches what a group has captured; regardless of case if `folded`."""
 
     number: int
     folded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Concatenation:
+class Concatenation(Struct, frozen=True):
     parts: "tuple[Node, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Alternation:
+class Alternation(Struct, frozen=True):
     branches: "tuple[Node, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """Repeats a part; `most` is None where there is no limit. A lazy one prefers few repetitions."""
 
     inner: "Node"
@@ -102,8 +95,7 @@ class Repeat:
 Node = CharacterClass | Anchor | Parentheses | Reference | Concatenation | Alternation | Repeat
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     root: Node
     groups: int
 

@@ -2,7 +2,6 @@
 section 3).
 """
 
-from dataclasses import replace
 from typing import NoReturn, TypeVar, assert_never
 
 from epsparql import algebra as a
@@ -17,6 +16,7 @@ from epsparql.translate.expressions import expression
 from epsparql.translate.select import SelectTranslator
 from epsparql.translate.source_map import beginning
 from epsparql.translate.triple_patterns import EMPTY, Link, TripleTranslator, join_patterns
+from epsparql.trees import replace_fields
 
 Placed = TypeVar("Placed", bound=a.Pattern)
 _RELATIONS = {relation.value: relation for relation in a.Relation}
@@ -185,7 +185,7 @@ class Groups:
                     limit = micros_of(self.context, duration, zero=True)
                     pattern = self._placed(a.Within(pattern, limit), step.span)
                     if between is not None:
-                        between = replace(between, within=limit if between.within is None else min(between.within, limit))
+                        between = replace_fields(between, within=limit if between.within is None else min(between.within, limit))
                 case s.WithoutStep():
                     pattern = self._placed(self._translate_without(step, pattern, between), step.span)
                     between = None
@@ -220,7 +220,7 @@ class Groups:
                 "{ {...} UNION {...} }"
             )
             self.context.fail(SyntaxFault, message, step.span, expected)
-        return replace(between, absent=absent)
+        return replace_fields(between, absent=absent)
 
     def _warn_of_mixture(self, chain: s.Chain) -> None:
         operators = [step for step in chain.steps if isinstance(step, s.Combine)]

@@ -4,7 +4,7 @@ It raises every error of a query.
 """
 
 import re
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import assert_never
 
@@ -26,7 +26,7 @@ from epsparql.translate.group_patterns import Groups
 from epsparql.translate.parsed_texts import look_up
 from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
-from epsparql.trees import tree_depth
+from epsparql.trees import list_fields, tree_depth
 
 _RECENT = 64  # texts: a registration asks for the meaning of one text four times, each in another thread, and several are registered at once
 
@@ -178,11 +178,11 @@ def _too_deep(query: f.QueryForm) -> Span | None:
         node, outermost, depth = pending.pop()
         if isinstance(node, tuple):
             pending += [(part, outermost, depth) for part in reversed(node)]
-        elif is_dataclass(node):
+        elif (names := list_fields(type(node))) is not None:
             outermost, depth = (outermost or node.span, depth + 1) if isinstance(node, s.Expression) else (None, 0)
             if depth > MAX_TREE_DEPTH:
                 return outermost
-            pending += [(getattr(node, name), outermost, depth) for name in reversed(list(node.__dataclass_fields__))]
+            pending += [(getattr(node, name), outermost, depth) for name in reversed(names)]
     return None
 
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
@@ -35,7 +35,7 @@ from epsparql.renderer.queries import render
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from epsparql.translate.translator import ParsedQuery
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
 
 if TYPE_CHECKING:  # a check loads neither
@@ -136,7 +136,7 @@ def explain_query(
     declared = explain.Declared(observed.message_keys, observed.instants)
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, declared)
     if observed.operators is not None:
-        found = replace(found, rows=explain.match_counts(found.plan, observed.operators))
+        found = replace_fields(found, rows=explain.match_counts(found.plan, observed.operators))
     match form:
         case "json":
             return json.dumps(explain.render_document(found), ensure_ascii=False, indent=2)

@@ -3,7 +3,6 @@ and those that it wrote.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import count, groupby
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from epsparql import algebra as a
 from epsparql.etalis.events import EVENT, SENT
 from epsparql.etalis.parser.vocabulary import OWN, event_node, name_of
 from epsparql.terms import Iri, Term, TermOrVariable, Variable
+from epsparql.trees import replace_fields
 from pipeline.errors import NotFoundAgain
 from pipeline.solutions.solution_log import StoredSolution
 
@@ -29,7 +29,7 @@ def derive_own(program: a.Select, policy: str, seen: Sequence[Occurrence], known
     """
     own = tuple(rule for rule in program.rules if rule.into == OWN)
     parts = tuple(Variable(name) for name in "spo")
-    asked = replace(program, pattern=a.InWindow(OWN, a.Bgp((a.TriplePattern(*parts),))), projection=parts, rules=own, into=None)
+    asked = replace_fields(program, pattern=a.InWindow(OWN, a.Bgp((a.TriplePattern(*parts),))), projection=parts, rules=own, into=None)
     if not own:
         return []
     engine = Engine(terms=known.terms)

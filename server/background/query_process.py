@@ -17,7 +17,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple, assert_never
 
 import numpy as np
@@ -35,6 +34,7 @@ from engine.validation.one_shot import refuse_streams
 from engine.validation.validate import culprits, place_of
 from epsparql import algebra as a
 from epsparql.errors import QueryError, Unsupported
+from epsparql.trees import replace_fields
 from pipeline.formats.rdf.stored_statements import escape_stored, escape_term
 from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
@@ -187,7 +187,7 @@ def _solve(background: _Background, question: Question, limit: int) -> Text:
     query, now, media_type = parsed.query, time.time_ns() // 1000, question["media_type"]
     if question["default"] is not None or question["named"] is not None:
         dataset = a.Dataset(tuple(question["default"] or ()), tuple(question["named"] or ()))
-        query = replace(query, sources=replace(query.sources, dataset=dataset))
+        query = replace_fields(query, sources=replace_fields(query.sources, dataset=dataset))
     known, show = background.known, _escape_terms if background.escapes else iter
     try:
         match query:

@@ -1,6 +1,5 @@
 """Hypothesis strategies: algebra of every kind that parse can give, up to the names of hidden variables."""
 
-from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from itertools import count
 from typing import Any
@@ -11,6 +10,7 @@ from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.literals import MAX_MICROS
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, TermOrVariable, Variable
+from epsparql.trees import is_node, list_fields, map_fields, replace_fields
 
 EMPTY = a.Bgp(())
 WINDOWS = ("http://e/w1", "rel")
@@ -108,7 +108,7 @@ def _calls(inner: Expressions) -> Expressions:
 
 _plain: Expressions = st.one_of(st.builds(a.Constant, constants), st.builds(a.Time, st.sampled_from(a.TimeFunction)))
 _simple: Expressions = st.one_of(st.builds(a.Var, variables), st.builds(a.Bound, variables), _plain)
-_exists: Expressions = st.builds(a.Exists, blocks())
+_exists: Expressions = blocks().map(a.Exists)
 expressions = st.recursive(st.one_of(_simple, _exists, st.builds(a.Not, _exists)), _calls, max_leaves=6)
 arguments = st.recursive(_simple, _calls, max_leaves=3)
 
@@ -232,20 +232,20 @@ def used_aggregates(pattern: a.Pattern, modifiers: a.Modifiers) -> a.Pattern:
                 return pattern
         layers.append(node)
         node = inner
-    node = replace(node, aggregates=tuple(pair for pair in node.aggregates if pair[0] in used))
+    node = replace_fields(node, aggregates=tuple(pair for pair in node.aggregates if pair[0] in used))
     for layer in reversed(layers):
         node = _over(layer, node)
     return node
 
 
 def _over(layer: Any, pattern: a.Pattern) -> Any:
-    return replace(layer, left=pattern) if isinstance(layer, a.Join) else replace(layer, pattern=pattern)
+    return replace_fields(layer, left=pattern) if isinstance(layer, a.Join) else replace_fields(layer, pattern=pattern)
 
 
 def _asked(node: Any) -> list[Variable]:
     if isinstance(node, a.Var):
         return [node.variable]
-    parts = node if isinstance(node, tuple) else [getattr(node, field.name) for field in fields(node)] if is_dataclass(node) else []
+    parts = node if isinstance(node, tuple) else [getattr(node, name) for name in list_fields(type(node)) or ()]
     return [variable for part in parts for variable in _asked(part)]
 
 
@@ -327,12 +327,12 @@ def _settled(query: a.Query, base: str | None) -> Any:
 def _changed(node: Any, base: a.Constant | None, windows: bool) -> Any:
     if isinstance(node, tuple):
         return tuple(_changed(part, base, windows) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
+    if not is_node(node):
         return node
-    changed = replace(node, **{field.name: _changed(getattr(node, field.name), base, windows) for field in fields(node)})
+    changed = map_fields(node, lambda part: _changed(part, base, windows))
     if isinstance(changed, a.Call) and changed.function == "IRI" and base is not None:
         return a.Call("IRI", (*changed.arguments, base))
-    return replace(changed, window=None) if isinstance(changed, a.Group) and windows else changed
+    return replace_fields(changed, window=None) if isinstance(changed, a.Group) and windows else changed
 
 
 queries: st.SearchStrategy[a.Query] = st.builds(_settled, st.one_of(selects(), others()), st.sampled_from((None, "http://b/c/d", "rel/base")))
@@ -348,8 +348,8 @@ def canonical(node: Any, names: dict[Variable, Variable] | None = None) -> Any:
         return tuple(canonical(part, names) for part in node)
     if isinstance(node, Variable) and "#" in node.name:
         return names.setdefault(node, Variable(f"{node.name.split('#')[0]}#{len(names)}"))
-    if not is_dataclass(node) or isinstance(node, type):
+    if not is_node(node):
         return node
     if isinstance(node, a.Group):
-        node = replace(node, aggregates=tuple(sorted(node.aggregates, key=lambda pair: repr(pair[1]))))
-    return replace(node, **{field.name: canonical(getattr(node, field.name), names) for field in fields(node)})
+        node = replace_fields(node, aggregates=tuple(sorted(node.aggregates, key=lambda pair: repr(pair[1]))))
+    return map_fields(node, lambda part: canonical(part, names))

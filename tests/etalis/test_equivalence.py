@@ -3,7 +3,6 @@ goes on from a snapshot.
 """
 
 import json
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from engine.engine import Engine
 from engine.messages import Events, Finish, Register
 from epsparql.etalis.parser.vocabulary import name_of
 from epsparql.etalis.translator import query_text
+from epsparql.trees import replace_fields
 from pipeline.replay.query_files import SourceFault
 from tests.etalis.naive import Event, run_naively
 from tests.etalis.programs import run_program
@@ -70,7 +70,7 @@ def emitted(program: str, events: list[Event], cut: int | None) -> list[tuple[st
     log += [(Events(0, "default", len(part), end), tuple(part)) for end, part in sorted(by_end.items())]  # type: ignore[misc]
     log += [(Finish(0, "default"), ())]  # type: ignore[list-item]
     for offset, (entry, part) in enumerate(log):
-        outcome = engine.feed(block([(replace(entry, offset=offset), part)]))
+        outcome = engine.feed(block([(replace_fields(entry, offset=offset), part)]))
         assert outcome.changes == ()
         found += [(name_of(str(row["values"][0])), str(row["values"]), str(row["start"]), str(row["end"])) for row in outcome.solutions.to_pylist()]
         if offset == cut:

@@ -7,11 +7,11 @@ windows, rules and RDFS, a file each; `describe.py` has the descriptions.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from epsparql import algebra
 from epsparql.algebra import Query
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
+from epsparql.trees import replace_fields
 from tests.reference.describe import description
 from verification.definitions.model import Bindings, Fact, Interval, Micros, Occurrence, Solution, Triple, marked, projected
 from verification.definitions.patterns import USUAL, Settings
@@ -43,7 +43,7 @@ def solutions(
     """
     facts = closed(fact if isinstance(fact, Fact) else Fact(fact) for fact in background)
     inputs: Streams = {name: entailed(stream, facts) for name, stream in streams.items()}
-    prepared = {name: replace(query, pattern=marked(query.pattern)) for name, query in queries.items()}
+    prepared = {name: replace_fields(query, pattern=marked(query.pattern)) for name, query in queries.items()}
     horizons = {name: _horizon(query, queries, inputs, reached or {}) for name, query in queries.items()}
     chosen = settings or {}
     rules = Rules(prepared, inputs, facts, horizons, chosen)

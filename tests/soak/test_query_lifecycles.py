@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -40,6 +40,7 @@ from engine.runtime.event_scheduler import find_reached
 from epsparql import QueryError, algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import RDF, Iri
+from epsparql.trees import replace_fields
 from pipeline.log.catalog import Catalogue
 from pipeline.log.codec import Record
 from tests.engine.background.test_background_update import DECIDED, Change, copied
@@ -397,7 +398,7 @@ def cut_down(history: History, goes_wrong: Callable[[History], bool], seconds: f
     while size and time.monotonic() < until:
         at, before = 0, history
         while at < len(history.actions) and time.monotonic() < until:
-            fewer = replace(history, actions=history.actions[:at] + history.actions[at + size :])
+            fewer = replace_fields(history, actions=history.actions[:at] + history.actions[at + size :])
             if goes_wrong(fewer):
                 history = fewer
             else:

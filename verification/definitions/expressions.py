@@ -18,6 +18,7 @@ import pyoxigraph as ox
 from epsparql import algebra
 from epsparql.iris import resolve
 from epsparql.terms import RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD, XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm, Variable
+from epsparql.trees import list_fields
 from verification.definitions.model import Fact
 from verification.definitions.routes import best_path, links_of
 
@@ -578,5 +579,5 @@ def exists_in(expression: object) -> list[algebra.Exists]:
         return [expression]
     if isinstance(expression, tuple):
         return list(dict.fromkeys(found for part in expression for found in exists_in(part)))
-    names = getattr(expression, "__dataclass_fields__", ())
+    names = list_fields(type(expression)) or ()
     return list(dict.fromkeys(found for name in names for found in exists_in(getattr(expression, name))))

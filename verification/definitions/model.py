@@ -10,6 +10,7 @@ from typing import assert_never
 from epsparql import algebra
 from epsparql.algebra import Pattern, Relation, TriplePattern
 from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, TermOrVariable, TripleTerm, TripleTermPattern, Variable
+from epsparql.trees import is_node, list_fields, map_fields
 
 TRUE = algebra.Constant(Literal("true", XSD + "boolean"))
 ROW = "_:row of "
@@ -35,8 +36,8 @@ def _marked(node: object, numbers: Iterator[int]) -> object:
             return node
         case tuple():
             return tuple(_marked(part, numbers) for part in node)
-        case _ if hasattr(node, "__dataclass_fields__"):
-            return type(node)(*(_marked(getattr(node, name), numbers) for name in node.__dataclass_fields__))
+        case _ if is_node(node):
+            return map_fields(node, lambda part: _marked(part, numbers))
     return node
 
 
@@ -68,7 +69,7 @@ def _in_scope(node: object) -> set[Variable]:
             return _in_scope(left) | _in_scope(right)
         case tuple():
             return {variable for part in node for variable in _in_scope(part)}
-    return {variable for name in getattr(node, "__dataclass_fields__", ()) for variable in _in_scope(getattr(node, name))}
+    return {variable for name in list_fields(type(node)) or () for variable in _in_scope(getattr(node, name))}
 
 
 def substituted(node: Pattern, bindings: Mapping[Variable, Term]) -> Pattern:
@@ -107,8 +108,8 @@ def _substitute(node: object, bindings: Mapping[Variable, Term]) -> object:
             return node
         case tuple():
             return tuple(_substitute(part, bindings) for part in node)
-        case _ if hasattr(node, "__dataclass_fields__"):
-            return type(node)(*(_substitute(getattr(node, name), bindings) for name in node.__dataclass_fields__))
+        case _ if is_node(node):
+            return map_fields(node, lambda part: _substitute(part, bindings))
     return node
 
 

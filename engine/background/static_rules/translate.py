@@ -5,7 +5,7 @@ What Datalog over named predicates has no words for is refused with the reason.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
@@ -34,7 +34,7 @@ from engine.pattern_scope import list_conjuncts
 from engine.rewrite.rename_hidden import find_variables, rename_hidden
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, TermOrVariable, TripleTermPattern, Variable
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 MOST_ALTERNATIVES = 64
 """A static rule may have so many ways in which its pattern matches."""
@@ -85,7 +85,7 @@ class _Body:
 
     def tested(self, test: _Test) -> "_Body":
         more = frozenset() if test.target is None else frozenset({test.target})
-        return replace(self, tests=(*self.tests, test), bound=self.bound | more)
+        return replace_fields(self, tests=(*self.tests, test), bound=self.bound | more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ class Translation:
             case a.LeftJoin(left, right, condition):
                 return self._translate_optional(pattern, where, [] if condition is None else list_conjuncts(condition))
             case a.Minus(left, right):
-                others = self._bodies(right, replace(where, outer=frozenset()))
+                others = self._bodies(right, replace_fields(where, outer=frozenset()))
                 return [self._without(body, others, lambda one, other: one.bound & other.bound) for body in self._bodies(left, where)]
             case a.Values(variables, rows):
                 return self._translate_values(variables, rows)
@@ -225,11 +225,11 @@ class Translation:
                     raise StaticRuleRefused("ONCE PER in a static rule, whose triples hold always", pattern)
                 if modifiers.limit is not None or modifiers.offset:
                     raise StaticRuleRefused("LIMIT or OFFSET in a static rule: what always holds has no order", pattern)
-                bodies = [replace(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)]
+                bodies = [replace_fields(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)]
                 return self._distinct(bodies) if distinct and where.counts else bodies  # `rename_hidden` has parted what is hidden
             case a.Graph(Iri(name), inner):
                 among = (name,) if self._named is None or name in self._named else ()
-                return self._bodies(inner, replace(where, graphs=self._graphs(among)))
+                return self._bodies(inner, replace_fields(where, graphs=self._graphs(among)))
             case a.Graph():
                 raise StaticRuleRefused("GRAPH with a variable in a static rule", pattern, "the graph's IRI")
             case a.Group(window=None):
@@ -272,7 +272,7 @@ class Translation:
                         for literal in self._tested(body, inner, where)
                     ]
                 case a.Not(a.Exists(inner)):
-                    found = [replace(body, absent=(*body.absent, *self._tested(body, inner, where))) for body in found]
+                    found = [replace_fields(body, absent=(*body.absent, *self._tested(body, inner, where))) for body in found]
                 case _:
                     found = [body.tested(_Test(condition, self._scope(condition, body, where))) for body in found]
         return found
@@ -321,7 +321,7 @@ class Translation:
     def _without(self, body: _Body, others: Iterable[_Body], shared: Callable[[_Body, _Body], frozenset[Variable]]) -> _Body:
         """Return a body without what agrees with one of others that it shares a variable with (MINUS)."""
         absent = [self._projection(other, common, body) for other in others if (common := shared(body, other))]
-        return replace(body, absent=(*body.absent, *absent))
+        return replace_fields(body, absent=(*body.absent, *absent))
 
     def _translate_optional(self, pattern: a.LeftJoin, where: _Where, conditions: Sequence[a.Expression]) -> list[_Body]:
         found = []
@@ -334,7 +334,7 @@ class Translation:
                 wider = _Where(where.graphs, where.outer | body.bound)
                 for inner in self._filtered([other], conditions, wider):
                     absent.append(self._projection(inner, body.bound | where.outer, body))
-            found.append(replace(body, absent=(*body.absent, *absent)))
+            found.append(replace_fields(body, absent=(*body.absent, *absent)))
         return found
 
     # ------------------------------------------------------------ groups
@@ -356,14 +356,14 @@ class Translation:
         for body in bodies:
             self._add(_Literal(members, tuple(name if name in body.all_variables else UNBOUND for name in names) or (UNBOUND,)), body)
         whole = _Body((self._projection(_Body((_Literal(members, names),), bound=frozenset(names)), frozenset(keys), _Body()),)) if keys else _Body()
-        found = [replace(whole, bound=frozenset(keys))]
+        found = [replace_fields(whole, bound=frozenset(keys))]
         for variable, aggregate in group.aggregates:
             results = self._add_fold(members, _Grouping(names, len(keys)), variable, aggregate)
             known = _Body((results,), bound=frozenset({variable, *keys}))
             unknown = [] if aggregate.function is a.AggregateFunction.COUNT else [self._projection(known, frozenset(keys), _Body())]
             found = [
                 *(known if body.atoms == whole.atoms and not body.absent else body.joined(known) for body in found),
-                *(replace(body, absent=(*body.absent, *unknown)) for body in (found if unknown else ())),
+                *(replace_fields(body, absent=(*body.absent, *unknown)) for body in (found if unknown else ())),
             ]
         return found
 

@@ -6,7 +6,7 @@ decides on absence it is not: `?w` in a MINUS inside EXISTS stands for one term,
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from engine.errors import Refusal
@@ -16,6 +16,7 @@ from engine.planner.builder.plan_builder import PlanBuilder
 from engine.rewrite.rename_hidden import find_variables, is_seen
 from epsparql import algebra as a
 from epsparql.terms import Variable
+from epsparql.trees import list_fields, map_fields, replace_fields
 
 Scopes = Callable[[a.Pattern], Scope]
 """The function returns the scope of a pattern."""
@@ -97,7 +98,7 @@ def find_optional(pattern: a.Pattern, kept: Scope, scope: Scopes) -> OptionalIns
     if scope(left).possible != scope(left).certain or any(find_open_variables(side, kept, scope) for side in (left, other)):
         return None
     rest = conjunction([part for part in conditions if part not in found])
-    return OptionalInside(replace(pattern, condition=rest), tuple(found), tuple(whole))
+    return OptionalInside(replace_fields(pattern, condition=rest), tuple(found), tuple(whole))
 
 
 def conjunction(conditions: list[a.Expression]) -> a.Expression | None:
@@ -127,10 +128,10 @@ def lift_conditions(builder: PlanBuilder, pattern: a.Pattern, kept: Scope, aroun
             beside = around or frozenset()
             left, from_left, bound_left = lift_conditions(builder, pattern.left, kept, beside | builder.scope(pattern.right).possible)
             right, from_right, bound_right = lift_conditions(builder, pattern.right, kept, beside | builder.scope(pattern.left).possible)
-            return replace(pattern, left=left, right=right), from_left + from_right, bound_left | bound_right
+            return replace_fields(pattern, left=left, right=right), from_left + from_right, bound_left | bound_right
         case a.Graph() | a.Within():
             inner, lifted, bound = lift_conditions(builder, pattern.pattern, kept, around)
-            return replace(pattern, pattern=inner), lifted, bound
+            return replace_fields(pattern, pattern=inner), lifted, bound
         case a.Extend(inner, variable, expression) if looks_outside(expression, builder.scope(inner), kept) and not looks_at_time(expression):
             inner, lifted, bound = lift_conditions(builder, inner, kept, around)
             expression = put_values(expression, bound)
@@ -177,8 +178,8 @@ def put_values(node: Any, values: Mapping[Variable, a.Expression]) -> Any:
             return tuple(put_values(part, values) for part in node)
         case a.Exists() | a.Constant():
             return node
-        case _ if values and is_dataclass(node) and isinstance(node, a.Expression):
-            return replace(node, **{field.name: put_values(getattr(node, field.name), values) for field in fields(node)})
+        case _ if values and isinstance(node, a.Expression):
+            return map_fields(node, lambda part: put_values(part, values))
         case _:
             return node
 
@@ -249,7 +250,7 @@ def find_open_variables(pattern: a.Pattern, kept: Scope, scope: Scopes) -> Varia
             found = scope(absent).possible - scope(left).certain
         case _:
             pass
-    below = [getattr(pattern, field.name) for field in fields(pattern)]
+    below = [getattr(pattern, name) for name in list_fields(type(pattern)) or ()]
     inside = [part for part in below if isinstance(part, a.Pattern)]
     bound = frozenset[Variable]().union(*(scope(part).certain for part in inside))
     found = found.union(*(_variables_within(part) - bound for part in below if isinstance(part, a.Expression)))

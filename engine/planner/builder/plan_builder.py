@@ -6,7 +6,7 @@ operators.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
 
@@ -25,6 +25,7 @@ from engine.rewrite.operands import Operands
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import replace_fields
 
 Target = tuple[int, int]
 """A target is the node and side that a pattern's solutions go to."""
@@ -134,7 +135,7 @@ class PlanBuilder:
 
     def scope(self, pattern: a.Pattern) -> Scope:
         found = find_scope(pattern, self.names.matches, self.options.occurrence)
-        return replace(found, longest=c.FOREVER) if "windows" in self.options.without else found
+        return replace_fields(found, longest=c.FOREVER) if "windows" in self.options.without else found
 
     # ------------------------------------------------------------ columns and terms
     def column(self, variable: Variable) -> int:

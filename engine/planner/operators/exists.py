@@ -2,7 +2,6 @@
 at.
 """
 
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from engine.expressions.literals import TRUE
@@ -25,6 +24,7 @@ from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
 from epsparql import algebra as a
 from epsparql.terms import Literal, Variable
+from epsparql.trees import map_fields, replace_fields
 
 INTERVAL = a.Coalesce(
     (
@@ -62,7 +62,7 @@ def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Patt
     refuse_correlation(builder, other, kept)
     node.life_right, node.timeless = c.FOREVER, kept.timeless or y.timeless
     node.key, node.rest = builder.key_columns(kept, y)
-    inside = replace(builder, outer=builder.outer | kept.certain)
+    inside = replace_fields(builder, outer=builder.outer | kept.certain)
     plan_undecided(inside, other, (number, c.RIGHT), kept)
 
 
@@ -123,7 +123,7 @@ def _plan_optional_inside(builder: PlanBuilder, kept: Scope, optional: OptionalI
     _accept(builder, was_found, kept.joined(builder.scope(staying)), pattern, [a.Bound(found), *optional.found])
     _accept(builder, alone, kept, staying, [a.Not(a.Var(any_found)), *optional.whole])
     set_marks(builder, alone, [was_found])
-    inside = replace(builder, outer=builder.outer | kept.certain)
+    inside = replace_fields(builder, outer=builder.outer | kept.certain)
     fork, first = builder.add_fork([(joins, c.RIGHT), (was_found, c.RIGHT)]), len(builder.fragment.nodes)
     inside.plan_pattern(pattern, fork)
     decides = next(node for node in range(first, len(builder.fragment.nodes)) if fork in builder.fragment.edges_of(node))
@@ -137,7 +137,7 @@ def _plan_optional_inside(builder: PlanBuilder, kept: Scope, optional: OptionalI
 
 def _with_sides(pattern: OptionalJoin, left: a.Pattern, other: a.Pattern) -> OptionalJoin:
     """Return an optional join of another side that stays and another part."""
-    return replace(pattern, right=left, left=other) if isinstance(pattern, a.SeqRightJoin) else replace(pattern, left=left, right=other)
+    return replace_fields(pattern, right=left, left=other) if isinstance(pattern, a.SeqRightJoin) else replace_fields(pattern, left=left, right=other)
 
 
 def _accept(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern, conditions: Conditions) -> None:
@@ -159,6 +159,6 @@ def _put_marks(node: Any, variables: dict[a.Exists, list[Variable]]) -> Any:
         return whole
     if isinstance(node, tuple):
         return tuple(_put_marks(part, variables) for part in node)
-    if isinstance(node, a.Expression) and is_dataclass(node) and not isinstance(node, a.Constant):
-        return type(node)(*(_put_marks(getattr(node, field.name), variables) for field in fields(node)))
+    if isinstance(node, a.Expression) and not isinstance(node, a.Constant):
+        return map_fields(node, lambda part: _put_marks(part, variables))
     return node

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import assert_never
@@ -13,6 +12,7 @@ from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, num
 from epsparql.ntriples import make_valid
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
+from epsparql.trees import replace_fields
 
 _PLAIN = re.compile(r"[a-z]\w*")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,7 +37,7 @@ def predicate_atom(atom: Struct, program: Program) -> Struct:
     Raises EleRefused for a triple of other than one or two arguments.
     """
     if atom.iri:
-        atom = replace(atom, name=name_iri(atom, program).value, iri=False)
+        atom = replace_fields(atom, name=name_iri(atom, program).value, iri=False)
     if is_iri(atom.name) and len(atom.args) not in (1, 2):
         refuse(
             f"the predicate {atom.name} is an IRI, and has {len(atom.args)} arguments",

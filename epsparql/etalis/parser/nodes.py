@@ -1,7 +1,6 @@
 """This module builds the terms and clauses of a program from what its productions found."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from epsparql.errors import Span, Warning_
@@ -10,6 +9,7 @@ from epsparql.etalis.parser.keywords import AMOUNTS, CONDITIONS, EVENTS, GOALS, 
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, as_struct, list_conjuncts, refuse
 from epsparql.etalis.parser.terminals import ProgramText, refuse_operators, span_after
 from epsparql.parser.elements import QueryText, Sign
+from epsparql.trees import replace_fields
 
 LOOSEST = 1200
 Found = Sequence[Any]
@@ -188,7 +188,7 @@ def build_rule(source: str, at: int, found: Found) -> ParsedClause:
         return ParsedClause("fact", head, None, span_after(source, at))
     arrow, body = rest
     if isinstance(body, ParsedClause):
-        return replace(body, label=head)
+        return replace_fields(body, label=head)
     return ParsedClause("static" if arrow.value == "neck" else "event", head, body, span_after(source, at))
 
 

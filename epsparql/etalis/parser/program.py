@@ -1,6 +1,6 @@
 """This module sorts the clauses of a program: event rules, static rules and facts, triggers, flags and properties."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.keywords import OUTPUT, UNITS
@@ -9,6 +9,7 @@ from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.ntriples import is_absolute_iri
 from epsparql.solutions.policies import POLICIES, PolicyFault, read_policy
 from epsparql.terms import RDF, XSD
+from epsparql.trees import replace_fields
 
 TRIGGERS = ("print_trigger", "external_trigger", "print_event")
 ALARMS = ("exceptionAlarm", "exceptionAlarmAbsoluteDatime")
@@ -182,7 +183,7 @@ def _set_property(program: Program, label: Term, name: Term, value: Term) -> Non
     if not named:
         refuse("no rule has this label", label.span, program.text, "the label of an event rule")
     for k in named if window is not None else []:
-        program.rules[k] = replace(program.rules[k], window=window)
+        program.rules[k] = replace_fields(program.rules[k], window=window)
 
 
 def duration_of(text: str, term: Term) -> int:

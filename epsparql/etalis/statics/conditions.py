@@ -3,7 +3,7 @@ order that binds their inputs.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from epsparql import algebra as a
@@ -16,6 +16,7 @@ from epsparql.etalis.statics.datalog import Knowledge, reads_background
 from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, variables_of
 from epsparql.terms import RDF, XSD, Iri, Literal, TermOrVariable, Variable
 from epsparql.terms import Term as RdfTerm
+from epsparql.trees import replace_fields
 
 FUNCTION = "urn:epsparql:ele:"
 """The functions that conditions need beyond SPARQL's have IRIs that begin with this."""
@@ -126,13 +127,13 @@ class Conditions:
 
     def keep(self, found: Translated, condition: a.Expression) -> Translated:
         """Return the solutions for which a condition holds."""
-        return found if condition == TRUE else replace(found, pattern=a.Filter(condition, found.pattern))
+        return found if condition == TRUE else replace_fields(found, pattern=a.Filter(condition, found.pattern))
 
     def bind(self, found: Translated, name: str, value: a.Expression) -> Translated:
         """Return the solutions with a variable more; where its value is an error there is no solution."""
         variable = Variable(name)
         pattern = a.Filter(a.Bound(variable), a.Extend(found.pattern, variable, value))
-        return replace(found, pattern=pattern, bound=found.bound | {name})
+        return replace_fields(found, pattern=pattern, bound=found.bound | {name})
 
     def _bind(self, found: Translated, target: Term, value: a.Expression) -> Translated:
         if isinstance(target, VariableTerm) and target.name not in found.bound:
@@ -181,19 +182,19 @@ class Conditions:
         if not names:
             return self.keep(found, TRUE if rows else FALSE)
         pattern = a.Join(found.pattern, a.Values(tuple(Variable(name) for name in names), tuple(rows)))
-        return replace(found, pattern=pattern, bound=found.bound | set(names))
+        return replace_fields(found, pattern=pattern, bound=found.bound | set(names))
 
     def _join_background(self, found: Translated, atom: Struct) -> Translated:
         """Return the solutions with each triple of the background that an atom matches whose predicate is an IRI."""
         parts = [Variable(each.name) if isinstance(each, VariableTerm) else ground_term(each, self.program) for each in atom.args]
         triples = a.InWindow(BACKGROUND, a.Bgp((triple_of(atom.name, parts),)))
-        return replace(found, pattern=a.Join(found.pattern, triples), bound=found.bound | variables_of(atom))
+        return replace_fields(found, pattern=a.Join(found.pattern, triples), bound=found.bound | variables_of(atom))
 
     def _without_background(self, found: Translated, goal: Term) -> Translated:
         """Return the solutions for which goals have no answer that needs triples of the background."""
         for goals in self._write_out(list_conjuncts(goal)):
             absent = self._apply(Translated(a.Bgp(()), found.bound), goals, frozenset())
-            found = replace(found, pattern=a.Filter(a.Not(a.Exists(absent.pattern)), found.pattern))
+            found = replace_fields(found, pattern=a.Filter(a.Not(a.Exists(absent.pattern)), found.pattern))
         return found
 
     def _write_out(self, goals: list[Term]) -> list[list[Term]]:

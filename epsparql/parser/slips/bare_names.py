@@ -4,11 +4,11 @@ end of a line.
 
 import re
 import unicodedata
-from dataclasses import replace
 
 from epsparql.errors import Edit
 from epsparql.parser.slips.foreign_words import find_near_keyword
 from epsparql.parser.slips.stops import Slip, Stop, list_lexemes, next_lexeme
+from epsparql.trees import replace_fields
 
 _PLACES = {
     "a predicate",
@@ -132,7 +132,7 @@ def _replace_name(stop: Stop, name: str, start: int, end: int) -> Slip:
         if not found[0].startswith(('"', "'")) and not start <= found.start() < end
         for at in _LIGATURE.finditer(stop.text, *found.span())
     ]
-    return replace(slip, edits=tuple(sorted((*slip.edits, *others), key=lambda edit: edit.start)))
+    return replace_fields(slip, edits=tuple(sorted((*slip.edits, *others), key=lambda edit: edit.start)))
 
 
 def name_stream(stop: Stop) -> Slip | None:

@@ -3,11 +3,11 @@ print them (`?v AS expression`).
 """
 
 import re
-from dataclasses import replace
 
 from epsparql.errors import Edit
 from epsparql.literals import show_lexical
 from epsparql.parser.slips.stops import Slip, Stop, find_close, list_lexemes, next_lexeme, skip_blanks
+from epsparql.trees import replace_fields
 
 _LIST = {"another variable", "variables, '*' or (expression AS ?variable)"}
 _OPERATORS = {"+", "-", "*", "/", "=", "!=", "<", "<=", ">", ">=", "&&", "||"}
@@ -37,7 +37,7 @@ def name_expression(stop: Stop) -> Slip | None:
         message, expected = "an expression of SELECT stands in brackets, with a name", f"({stop.lexeme}(...) AS ?variable)"
     else:
         return slip
-    return replace(slip, message=message, expected=expected)
+    return replace_fields(slip, message=message, expected=expected)
 
 
 def _find_item(stop: Stop) -> tuple[int, int, str] | None:

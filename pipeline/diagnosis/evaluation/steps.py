@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from engine.explain.algebra_outline import Outliner
@@ -10,7 +10,7 @@ from epsparql import algebra as a
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import Iri, Variable
 from epsparql.translate.translator import ParsedQuery
-from epsparql.trees import walk_nodes
+from epsparql.trees import replace_fields, walk_nodes
 
 MOST_STEPS = 100
 """Queries with more steps are examined as a whole only."""
@@ -46,9 +46,9 @@ def build_steps(pattern: a.Pattern, wrap: Wrap = lambda pattern: pattern, graph:
 
     match pattern:
         case a.Graph(name, inner):
-            return build_steps(inner, lambda inside: wrap(replace(pattern, pattern=inside)), name)
+            return build_steps(inner, lambda inside: wrap(replace_fields(pattern, pattern=inside)), name)
         case a.InWindow(_, inner):
-            return build_steps(inner, lambda inside: wrap(replace(pattern, pattern=inside)), graph)
+            return build_steps(inner, lambda inside: wrap(replace_fields(pattern, pattern=inside)), graph)
         case a.Bgp(triples) if len(triples) > 1:
             return _build_block(pattern, wrap, graph)
         case a.Bgp() | a.Path() | a.Values() | a.Instant():
@@ -131,8 +131,8 @@ class Words:
         spaces = sorted(_PREFIX.findall(parsed.text), key=lambda each: -len(each[1]))
         iris = dict.fromkeys(node.value for node in walk_nodes(parsed.query) if isinstance(node, Iri))
         names = {iri: short for iri in iris if (short := _abbreviate(iri, spaces)) is not None}
-        self.texts = replace(outliner.texts, terms=TermWriter("", names))
-        self._outliner = replace(outliner, texts=self.texts)
+        self.texts = replace_fields(outliner.texts, terms=TermWriter("", names))
+        self._outliner = replace_fields(outliner, texts=self.texts)
 
     def name_operator(self, node: Node) -> str:
         if isinstance(node.pattern, a.Filter) and any(isinstance(each.pattern, a.Group) for each in node.inputs):

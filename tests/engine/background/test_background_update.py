@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -20,6 +20,7 @@ from epsparql import algebra
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, UNRESTRICTED
 from epsparql.terms import RDF, Iri
+from epsparql.trees import replace_fields
 from tests.engine.runtime.test_partitioning import has_key, shared_out, whole
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.reference.reasoning import background_changes
@@ -756,11 +757,11 @@ def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
     log = log_of(f"{query_strategies.PROLOGUE} SELECT * WHERE {{ ?x :road+ ?y }}", bodies, [])
     register = log[0][0]
     assert isinstance(register, Register)
-    log[0] = replace(register, max_goals=2_000), ()
+    log[0] = replace_fields(register, max_goals=2_000), ()
     for before, kind, length in ((1, ADD, 5), (3, REPLACE, 300)):
         text = "".join(f"<{EXAMPLE}{kind}{k}> <{EXAMPLE}road> <{EXAMPLE}{kind}{k + 1}> .\n" for k in range(length))
         log.insert(before, (Facts(before, "", text, kind), ()))
-    log = [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate(log)]
+    log = [(replace_fields(entry, offset=k), rows) for k, (entry, rows) in enumerate(log)]
     engine = Engine()
     outcomes = [engine.feed(block) for block in blocks(log, range(1, len(log)))]
     assert sum(outcome.solutions.num_rows for outcome in outcomes) == 15
@@ -772,7 +773,7 @@ def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:
 
 def test_what_a_query_found_at_the_instant_before_a_change_that_ends_it_is_given() -> None:
     """It is decided at the close of that instant, in the feed in which the query ends."""
-    query = replace(registered("q", "{ ?x :road+ ?y } MINUS { ?x :L ?l }"), max_goals=2_000)
+    query = replace_fields(registered("q", "{ ?x :road+ ?y } MINUS { ?x :L ?l }"), max_goals=2_000)
     roads = {n: " ".join(f"road(x{k},x{k + 1})" for k in range(n)) for n in (5, 300)}
     log = of_shorthand([registered("other", A), query, f"add {roads[5]}", "A@1", f"replace {roads[300]}", "A@2"])
     for cuts in ((), range(1, len(log))):
@@ -795,7 +796,7 @@ def test_rules_and_reports_count_what_the_background_brings_once() -> None:
     texts = {name: query_strategies.PROLOGUE + text for name, text in texts.items()}
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = [(Register(k, name, text), ()) for k, (name, text) in enumerate(texts.items())]
     for entry, occurrences in log_of("", bodies, changes)[1:]:
-        log.append((replace(entry, offset=len(log)), occurrences))
+        log.append((replace_fields(entry, offset=len(log)), occurrences))
     ran = run(blocks(log, range(1, len(log))), restore_before=range(len(texts), len(log)))
     assert ran.emitted
     found = {name: shown(rows) for name, rows in results(texts, ran.emitted).items()}
@@ -811,7 +812,7 @@ def of_shorthand(parts: Sequence[Entry | str]) -> list[tuple[Entry, tuple[Occurr
     log: list[tuple[Entry, tuple[Occurrence, ...]]] = []
     for offset, part in enumerate(parts):
         if not isinstance(part, str):
-            log.append((replace(part, offset=offset), ()))
+            log.append((replace_fields(part, offset=offset), ()))
         elif "@" in part:
             body = tuple(parse_feed(part))
             log.append((Events(offset, DEFAULT_STREAM, len(body), max(o.end for o in body)), body))
@@ -888,7 +889,7 @@ def test_an_instant_that_began_before_a_change_is_decided_without_it(pattern: st
 
 def test_who_takes_the_place_of_a_completed_query_completes_too() -> None:
     ask, engine = registered("first", A, "ASK"), Engine()
-    log = of_shorthand([registered("other", A), ask, "A@1", replace(ask, name="second"), "Z@2", Finish(0, DEFAULT_STREAM)])
+    log = of_shorthand([registered("other", A), ask, "A@1", replace_fields(ask, name="second"), "Z@2", Finish(0, DEFAULT_STREAM)])
     told = [change for each in blocks(log, range(1, len(log))) for change in engine.feed(each).changes]
     assert [(change.name, change.state) for change in told] == [("first", "completed"), ("second", "completed")]
 
@@ -907,7 +908,7 @@ def test_the_last_instant_hides_no_tick_of_an_entry_before_it(changes: list[Entr
     log = of_shorthand(parts)
     last, rows = log[-2]
     assert isinstance(last, Events)
-    log[-2] = replace(last, watermark=11 * SECOND), rows  # it waits for the end of the stream
+    log[-2] = replace_fields(last, watermark=11 * SECOND), rows  # it waits for the end of the stream
     assert run(blocks(log, ())).emitted == run(blocks(log, range(1, len(log)))).emitted
 
 
@@ -932,7 +933,7 @@ def test_what_waits_for_another_query_opens_none_whose_rule_has_gone(pattern: st
     at = 2 + len(beside)
     events, rows = log[at]
     assert isinstance(events, Events)
-    log[at] = replace(events, watermark=10 * SECOND), rows
+    log[at] = replace_fields(events, watermark=10 * SECOND), rows
     for cuts in ((), range(1, len(log))):
         assert [f"{end / SECOND:g}" for name, _, _, end, _ in run(blocks(log, cuts)).emitted if name == "q"] == ends
 

@@ -3,7 +3,6 @@ as one engine finds.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -21,6 +20,7 @@ from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.one_key import OneKey
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import Variable
+from epsparql.trees import replace_fields
 from tests.engine.runtime.test_partitioning import FEW, Log, inserted, shared_out, whole
 from tests.engine.semantics.test_equivalence import accepted
 from tests.reference.evaluator import Occurrence
@@ -111,7 +111,7 @@ def valid(text: str) -> bool:
 
 def log_of(queries: dict[str, str], bodies: Sequence[Body], extra: Sequence[tuple[int, Entry]] = (), *, policy: str = "unrestricted") -> Log:
     log = inserted(entries(queries, {DEFAULT_STREAM: ()}, bodies, []), [(0, DECLARE), *extra])
-    return [(replace(entry, policy=policy) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
+    return [(replace_fields(entry, policy=policy) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
 
 
 @FEW

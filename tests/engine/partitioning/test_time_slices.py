@@ -5,7 +5,6 @@ in the same order.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
@@ -19,6 +18,7 @@ from engine.messages import CatchUp, Drop, Entry, Facts, Pause, Register, Resume
 from engine.partitioning import NoSlices, PartitionShare, Sets, TimeSlices, cut_time, placement, time_slices
 from engine.runtime import time_course
 from epsparql.algebra import DEFAULT_STREAM, BackgroundRule, StreamQuery
+from epsparql.trees import replace_fields
 from tests.engine.partitioning.test_moves import ALL
 from tests.engine.partitioning.test_renumbering import TRIPLES, Partitions, renumbered
 from tests.engine.runtime.test_partitioning import FEW, Log, inserted, whole
@@ -87,7 +87,7 @@ def test_random_queries(queries: dict[str, str], data: st.DataObject) -> None:
 
 def by_time(log: Log) -> Log:
     """Return a log whose queries may be dealt out by time, as a server registers them."""
-    return [(replace(entry, by_time=True) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
+    return [(replace_fields(entry, by_time=True) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
 
 
 def count_sliced(log: Log) -> int:

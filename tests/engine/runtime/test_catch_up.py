@@ -3,7 +3,7 @@ whatever is cut and restored.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 import pytest
@@ -12,6 +12,7 @@ from engine.engine import Engine
 from engine.messages import Block, CatchUp, Drop, Entry, Events, Facts, Finish, Outcome, Pause, Register, Resume
 from engine.partitioning import PartitionShare
 from epsparql.terms import Iri, Literal
+from epsparql.trees import replace_fields
 from pipeline.runners.merge import Merger
 from tests.engine.runtime.test_partitioning import Partition
 from tests.reference.evaluator import Occurrence
@@ -45,7 +46,7 @@ class CatchUpLog:
     parts: list[tuple[Entry, tuple[Occurrence, ...]]] = field(default_factory=list)
 
     def add(self, entry: Entry, *occurrences: Occurrence) -> int:
-        self.parts.append((replace(entry, offset=len(self.parts)), occurrences))
+        self.parts.append((replace_fields(entry, offset=len(self.parts)), occurrences))
         return len(self.parts) - 1
 
     def feed(self, random: Random, first: int, after: int, delay: int = 0) -> None:
@@ -123,9 +124,9 @@ def without_history(log: CatchUpLog) -> CatchUpLog:
     for entry, occurrences in log.parts:
         for register in moved:
             if register.reads_from == entry.offset:
-                plain.add(replace(register, reads_from=None, holds=()))
+                plain.add(replace_fields(register, reads_from=None, holds=()))
         if not isinstance(entry, Pause | Resume | CatchUp) and entry not in moved:
-            plain.add(replace(entry, waits_for=None) if isinstance(entry, Register) else entry, *occurrences)
+            plain.add(replace_fields(entry, waits_for=None) if isinstance(entry, Register) else entry, *occurrences)
     return plain
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from engine.partitioning import NoKey, PartitionShare, keys_of, partition_of
 from engine.partitioning.hash_partitioner import Part
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST, UNRESTRICTED
+from epsparql.trees import replace_fields
 from pipeline.runners.merge import Merger
 from tests.engine.semantics.test_equivalence import RANDOM, accepted
 from tests.reference.evaluator import Fact, Occurrence, Settings
@@ -74,7 +74,7 @@ def shared_out(log: Sequence[Block], partitions: int, restores: frozenset[int] =
 def inserted(log: Log, extra: Sequence[tuple[int, Entry]]) -> Log:
     """The log with entries put in before the given positions."""
     parts = sorted([(k + 0.5, item) for k, item in enumerate(log)] + [(float(at), (entry, ())) for at, entry in extra], key=lambda part: part[0])
-    return [(replace(entry, offset=k), rows) for k, (_, (entry, rows)) in enumerate(parts)]
+    return [(replace_fields(entry, offset=k), rows) for k, (_, (entry, rows)) in enumerate(parts)]
 
 
 def keyed(text: str) -> str:
@@ -284,7 +284,7 @@ def test_a_query_that_fails_in_one_partition_fails_in_all() -> None:
     text = PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k % 7},{k})@{k}" for k in range(1, 60)))}
     log = entries({"q": text}, fed, in_order(fed), [])
-    limited = [(replace(entry, max_goals=20) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
+    limited = [(replace_fields(entry, max_goals=20) if isinstance(entry, Register) else entry, rows) for entry, rows in log]
     found, changes, _ = shared_out(blocks(limited, range(1, len(limited), 7)), 2)
     assert [change.state for change in changes] == ["failed"]
     assert found

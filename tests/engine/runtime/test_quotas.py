@@ -4,7 +4,6 @@ It is counted and readable operator by operator, is freed as time passes, and ha
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Drop, Entry, Events, Register, SetStream, StateChange
 from engine.state_size import Usage, goal_bytes
 from epsparql.terms import XSD
+from epsparql.trees import replace_fields
 from tests.engine.runtime.test_engine import Log
 from tests.reference.evaluator import Occurrence
 from tests.support.feeds import PREFIXES, SECOND, parse_feed
@@ -34,7 +34,9 @@ def log() -> Log:
 
 def entries(registers: Sequence[Register], feeds: Sequence[str]) -> list[tuple[Entry, tuple[Occurrence, ...]]]:
     """A log of these queries and then these bodies of the default stream."""
-    found: list[tuple[Entry, tuple[Occurrence, ...]]] = [(replace(each, offset=k, text=PREFIXES + each.text), ()) for k, each in enumerate(registers)]
+    found: list[tuple[Entry, tuple[Occurrence, ...]]] = [
+        (replace_fields(each, offset=k, text=PREFIXES + each.text), ()) for k, each in enumerate(registers)
+    ]
     latest = -END_OF_TIME
     for feed in feeds:
         occurrences = tuple(parse_feed(feed))
@@ -223,7 +225,7 @@ def test_who_asks_for_graphs_is_told_of_those_that_come_after_it() -> None:
     """It goes again, and then occurrences that only graphs tell apart are one goal as they were before."""
     asks = Register(1, "asks", PREFIXES + "SELECT ?g WHERE { GRAPH ?g { ?s :A ?x } }")
     log = entries([Register(0, "pairs", PAIRS)], ["g/A(1)@1 h/A(1)@1"])
-    log.append((replace(asks, offset=len(log)), ()))
+    log.append((replace_fields(asks, offset=len(log)), ()))
     sent(log, "default", "g/A(2)@2 h/A(2)@2")
     log.append((Drop(len(log), 2, "asks"), ()))
     sent(log, "default", "g/A(3)@3 h/A(3)@3")

@@ -3,7 +3,6 @@ evaluator.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
@@ -16,6 +15,7 @@ from engine.kernel.state import layout as c
 from engine.messages import Drop, Register
 from engine.validation.validate import check
 from epsparql.algebra import DEFAULT_STREAM
+from epsparql.trees import replace_fields
 from tests.reference.evaluator import Fact, Occurrence, Settings
 from tests.soak import examples
 from tests.support import query_strategies
@@ -362,6 +362,6 @@ def test_two_queries(first: str, second: str, chosen: tuple[Settings, Settings],
     log = entries(texts, {DEFAULT_STREAM: fed}, bodies, (), settings=how)
     registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "r")
     at = data.draw(st.integers(registered + 1, len(log)))
-    cut = [(replace(entry, offset=k), rows) for k, (entry, rows) in enumerate([*log[:at], (Drop(at, registered, "r"), ()), *log[at:]])]
+    cut = [(replace_fields(entry, offset=k), rows) for k, (entry, rows) in enumerate([*log[:at], (Drop(at, registered, "r"), ()), *log[at:]])]
     alone = run_engine({"q": first}, {DEFAULT_STREAM: fed}, (), how)
     assert results({"q": first}, [s for s in run([block(cut)]).emitted if s[0] == "q"]) == alone

@@ -1,7 +1,6 @@
 """Solutions as the compiled writers give them: byte for byte what `plain_json` gives one by one."""
 
 import json
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -12,6 +11,7 @@ from websockets.frames import Frame, Opcode
 from engine.messages import END_OF_TIME
 from engine.runtime.watermarks import NO_TIME
 from epsparql.terms import XSD, BlankNode, Iri, Literal, TripleTerm
+from epsparql.trees import replace_fields
 from pipeline.formats.batches.timestamps import iso
 from pipeline.solutions import formats, json_encoder
 from pipeline.solutions.formats import TRUE, Bindings, Changes, Form, Triples, Verdict
@@ -103,12 +103,12 @@ def test_changes_are_what_plain_code_writes(
     solutions, given = page
     solutions = [each for each in solutions if given[each.query] != Verdict()]
     header = f"{'+' if added else '-'} {more:d} {settled:20} {end:20} {identifier}"
-    stored = plain_json.stored([replace(each, values=(header, *each.values)) for each in solutions])
+    stored = plain_json.stored([replace_fields(each, values=(header, *each.values)) for each in solutions])
     forms: dict[str, Form] = {query: form if isinstance(form, Verdict | Changes) else Changes(form) for query, form in given.items()}
     ends = {NO_TIME: None, END_OF_TIME: "finished"}
     lines = []
     for each in solutions:
-        line = json.loads(plain_json.json_line(replace(each, end=end), given[each.query]))
+        line = json.loads(plain_json.json_line(replace_fields(each, end=end), given[each.query]))
         line["id"] = identifier
         sets = {"added": [line] if added else [], "withdrawn": [] if added else [line]}
         del line["query"]

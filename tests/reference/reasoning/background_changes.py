@@ -7,11 +7,11 @@ that brings it.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from epsparql import algebra
 from epsparql.algebra import Pattern
 from epsparql.terms import Term
+from epsparql.trees import replace_fields
 from tests.reference.evaluator import EMPTY_STREAM, SelectRow
 from verification.definitions import groups
 from verification.definitions.model import Fact, Micros, Occurrence, Solution, Solutions, compatible, join_solutions, marked, projected
@@ -109,7 +109,7 @@ def solutions(query: algebra.Select, stream: Sequence[Occurrence], versions: Seq
     instants = sorted({o.end for o in stream}) or [EMPTY_STREAM]
     known = {instant: closed([facts for after, facts in versions if after < instant or not stream][-1]) for instant in instants}
     seen = frozenset().union(*(entailed([o], known[o.end]) for o in stream))
-    query = replace(query, pattern=marked(query.pattern))
+    query = replace_fields(query, pattern=marked(query.pattern))
     moment: ChangingMoment | None = None
     found: Counter[SelectRow] = Counter()
     there: frozenset[Solution] = frozenset()

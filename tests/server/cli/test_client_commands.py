@@ -193,7 +193,7 @@ def test_control_characters_do_not_reach_the_terminal(stream: str, client: Clien
 
 def test_they_need_the_base_installation_alone(url: str) -> None:
     """Modules of the extras are hidden from a new process, as if they were not installed."""
-    hide = "import sys\nfor name in ('numpy', 'pyarrow', 'pyoxigraph', 'msgspec', 'obstore', 'fastapi', 'rich'): sys.modules[name] = None\n"
+    hide = "import sys\nfor name in ('numpy', 'pyarrow', 'pyoxigraph', 'obstore', 'fastapi', 'rich'): sys.modules[name] = None\n"
     code = f"{hide}from server.cli import main\nsys.exit(main(['queries', '--json']))"
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"EPSPARQL_SERVER": url}, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
