@@ -1,4 +1,4 @@
-"""Consumption policies say which matches the operators of a query may use (docs/language.md, Consumption policies)."""
+"""Consumption policies say which matches the operators of a query may use (docs/language/time.md, Consumption policies)."""
 
 import re
 

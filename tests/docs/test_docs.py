@@ -23,7 +23,7 @@ def fenced(page: str, language: str) -> list[str]:
 
 def test_the_pages_have_examples() -> None:
     assert len(RUN) > 50
-    assert {page.name for page in PAGES} >= {"README.md", "language.md"}
+    assert {page.name for page in PAGES} >= {"README.md", "time.md"}
 
 
 @pytest.mark.parametrize(("place", "query"), EXAMPLES, ids=[place for place, _ in EXAMPLES])

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     ROOT / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "language").glob("*.md")),
     *sorted((ROOT / "docs" / "operations").glob("*.md")),
     *sorted((ROOT / "docs" / "recipes").glob("*.md")),
     *sorted((ROOT / "docs" / "cookbook").glob("*.md")),
@@ -88,7 +89,7 @@ TEXTS = texts()
 
 
 def test_there_is_what_is_checked() -> None:
-    assert {"README.md", "language.md", "background.md", "serve --help", "replay --help"} <= TEXTS.keys()
+    assert {"README.md", "language/time.md", "background.md", "serve --help", "replay --help"} <= TEXTS.keys()
     assert len(TEXTS["serve --help"]) > 3_000
     assert len(TEXTS["openapi.yaml"]) > 5_000
     assert long_ones("Short one. " + "word " * 26 + "`code`.") == ["27 words: " + "word " * 26 + "code"]

@@ -1,6 +1,6 @@
 """Tests that the engine does not pass, each with the reason, and those where only the spelling of a number differs."""
 
-ONE_OF_EQUAL = "Two branches of a UNION give the same solution; it counts once, as language.md says."
+ONE_OF_EQUAL = "Two branches of a UNION give the same solution; it counts once, as docs/language says."
 
 OLD_TRUTH = "In SPARQL 1.2, ill-typed booleans and strings with a language have no truth value. Here they have that of SPARQL 1.1."
 
