@@ -427,13 +427,14 @@ class TermTable:
 
 
 def numbers_in(state: object) -> Ints:
-    """Return all integers, flat, in what a collector gives as its state."""
+    """Return all integers that may be the number of a term, flat, in what a collector gives as its state."""
     found: list[int] = []
     parts = [state]
     while parts:
         match parts.pop():
             case int() as number:
-                found.append(number)
+                if number.bit_length() < 64:  # a sum may be longer
+                    found.append(number)
             case list() | tuple() as several:
                 parts += several
             case dict() as named:

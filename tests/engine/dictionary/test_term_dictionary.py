@@ -334,3 +334,17 @@ def test_a_restored_table_is_searched_when_the_first_one_would_be() -> None:
     del arrays["searched"]  # earlier versions had none
     assert (table.due, later.due, TermTable.restored(arrays).due) == (False, False, True)
     assert later._due_at == table._due_at
+
+
+@pytest.mark.parametrize("sum_", ["SUM(?v * 1.5e-300)", "SUM(?v * 1e300)", f"SUM(?v * {10**40})"])
+def test_a_search_passes_over_sums_that_are_no_term(sum_: str) -> None:
+    """A sum on the host is an integer of any length: doubles are added in units of the least of them."""
+    engine, empty = Engine(), pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
+    engine.terms.spare = 0
+    query = f"SELECT ?s ({sum_} AS ?n) WHERE {{ ?s <p0> ?v }} GROUP BY ?s ORDER BY ?n"
+    engine.feed(Block((Register(0, "q", query),), empty))
+    first, *rest = rising(40, 5)
+    assert engine.feed(first).solutions.num_rows > 0
+    engine = Engine.restore(engine.snapshot())
+    engine.terms.spare = 0
+    assert sum(engine.feed(part).solutions.num_rows for part in rest) > 0
