@@ -5,7 +5,7 @@ Nothing here knows files or sockets.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +138,12 @@ class Register:
     node_names: int = 1  # the form in which nodes of its solutions are named; entries of earlier versions have the first
     instants: bool = False  # whether all events that it reads, and all that rules write there, are instants
     local: tuple[str, ...] = ()  # its streams of which no two bodies that it reads describe one subject
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> "Register":
+        """Return the entry that was stored as JSON, whose arrays are tuples again. Earlier versions lack the last members."""
+        read: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        return cls(**read)
 
 
 @dataclass(frozen=True, slots=True)

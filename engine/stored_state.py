@@ -43,7 +43,7 @@ def restore_state(engine: EngineState, meta: dict[str, Any], arrays: dict[str, N
         for other, found in zip(beside, kept_behind["engines"], strict=True):
             other.known = engine.known
             _restore(other, found, arrays)
-        beginning = tuple(registration(values) for values in kept_behind["beginning"])
+        beginning = tuple(Register.from_plain(values) for values in kept_behind["beginning"])
         later = beside[1] if len(beside) > 1 else None
         own, lead = set(kept_behind["own"]), kept_behind["lead"]
         engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later, replaces=kept_behind.get("replaces"))
@@ -118,8 +118,8 @@ def _restore(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArra
     if meta.get("known") is not None or meta.get("facts") is not None:
         engine.known = known_from(meta, arrays, engine.terms)
     engine.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
-    engine.registered = {entry.offset: entry for entry in map(registration, meta["registered"])}
-    engine.fallen = {entry.offset: entry for entry in map(registration, meta["fallen"])}
+    engine.registered = {entry.offset: entry for entry in map(Register.from_plain, meta["registered"])}
+    engine.fallen = {entry.offset: entry for entry in map(Register.from_plain, meta["fallen"])}
     for k, member in enumerate(meta["members"]):
         place = member.get("place", k)
         own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
@@ -159,8 +159,3 @@ def known_from(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], term
     for text, graph in meta["facts"]:
         known = known.with_change(graph, numbers_of(text, terms), ADD)
     return known
-
-
-def registration(values: dict[str, Any]) -> Register:
-    """Return a registration from the values that a snapshot has."""
-    return Register(**values | {name: tuple(values.get(name, ())) for name in ("holds", "local")})

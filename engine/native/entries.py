@@ -32,7 +32,12 @@ def _load() -> ModuleType:
         if wanted:
             return import_module(f"engine.native._{wanted}")
         portable = import_module("engine.native._portable")
-        return import_module("engine.native._avx2") if portable.has_avx2() else portable
+        if not portable.has_avx2():
+            return portable
+        try:
+            return import_module("engine.native._avx2")
+        except ModuleNotFoundError:
+            return portable  # a wheel may have this build alone
     except ModuleNotFoundError as error:
         raise ImportError(
             f"The compiled code {error.name} is missing; build it with `make native`, or with `pip install -e .` in the checkout"

@@ -348,7 +348,7 @@ def _group_to_json(together: Together) -> dict[str, Any]:
 
 def _members(plain: Iterable[Mapping[str, Any]]) -> Iterator[Settled]:
     for member in plain:
-        entry = Register(**member["entry"] | {"holds": tuple(member["entry"].get("holds", ()))})
+        entry = Register.from_plain(member["entry"])
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "no events are dealt out to it"
         slices = division_from_json(member.get("slices"))

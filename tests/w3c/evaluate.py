@@ -2,7 +2,6 @@
 entailment is asked for.
 """
 
-from dataclasses import replace
 from typing import assert_never
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import epsparql
 from engine.engine import Engine
 from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Entry, Events, Facts, Finish, Register
 from epsparql import algebra as a
+from epsparql.trees import replace_fields
 from tests.support.ntriples import parse_statement, parse_term
 from tests.w3c.results import Quad, csv_cell, expected, quads, statement_table, truth
 from tests.w3c.suite import SuiteCase, is_beyond_rdfs
@@ -46,10 +46,10 @@ def difference(case: SuiteCase, *, numbers_by_value: bool = False) -> str | None
 
 def _compared(case: SuiteCase, query: a.Query, found: Table, wanted: Table, numbers_by_value: bool) -> str | None:
     if case.result is not None and case.result.endswith(".csv"):
-        found = replace(found, rows=tuple(tuple(None if cell is None else csv_cell(parse_term(cell)) for cell in row) for row in found.rows))
-    wanted = replace(wanted, ordered=wanted.ordered and isinstance(query, a.Select) and bool(query.modifiers.order))
+        found = replace_fields(found, rows=tuple(tuple(None if cell is None else csv_cell(parse_term(cell)) for cell in row) for row in found.rows))
+    wanted = replace_fields(wanted, ordered=wanted.ordered and isinstance(query, a.Select) and bool(query.modifiers.order))
     if case.lax:
-        found, wanted = (replace(table, rows=tuple(dict.fromkeys(table.rows))) for table in (found, wanted))
+        found, wanted = (replace_fields(table, rows=tuple(dict.fromkeys(table.rows))) for table in (found, wanted))
     if numbers_by_value:
         found, wanted = by_value(found), by_value(wanted)
     return None if same(found, wanted) else f"found {found}\nexpected {wanted}"
@@ -74,14 +74,14 @@ def _run(case: SuiteCase, query: a.Query) -> tuple[int, list[tuple[int, int, lis
     """The instant at which solutions are due, the solutions, and why the engine refused the query if it did."""
     quads = dataset(case, query)
     # a rule is to write into a stream that it does not read, so that it does not feed itself
-    text = epsparql.render(replace(query, into="out")) if isinstance(query, a.Construct) else text_of(case)
+    text = epsparql.render(replace_fields(query, into="out")) if isinstance(query, a.Construct) else text_of(case)
     register = Register(1, "test", text, default_graph="unnamed")
     entries: list[Entry] = [Facts(0, "", ""), register]
     if case.regimes:
         entries[0] = Facts(0, "", "".join(f"{s} {p} {o} .\n" for s, p, o, _ in quads))
         quads = []
     if is_beyond_rdfs(case):
-        entries = [entries[0], Entail(1, OWL_RL), replace(register, offset=2)]
+        entries = [entries[0], Entail(1, OWL_RL), replace_fields(register, offset=2)]
     if quads:
         entries.append(Events(len(entries), "default", len(quads), INSTANT))
     entries.append(Finish(len(entries), "default"))

@@ -1,7 +1,5 @@
 """A query of the suites is answered at `/sparql` as it is answered when it is registered, over the same background."""
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 
@@ -12,6 +10,7 @@ from engine.engine import Engine
 from engine.messages import ADD, OCCURRENCES, Block, Entry, Facts, Finish, Register
 from engine.runtime.one_shot_query import solve_ask, solve_construct, solve_describe, solve_select
 from epsparql import algebra as a
+from epsparql.trees import replace_fields
 from tests.soak import is_full
 from tests.w3c.evaluate import dataset, make_table, text_of
 from tests.w3c.results import FALSE, TRUE, Quad, statement_table, truth
@@ -39,7 +38,7 @@ def answer_once(query: a.Query, graphs: dict[str, list[tuple[str, str, str]]]) -
     for name, triples in graphs.items():
         known = known.with_change(name, terms.intern_all([part for triple in triples for part in triple]).reshape(-1, 3), ADD)
     if query.sources.dataset is None:
-        query = replace(query, sources=replace(query.sources, dataset=a.Dataset(("",), tuple(name for name in graphs if name))))
+        query = replace_fields(query, sources=replace_fields(query.sources, dataset=a.Dataset(("",), tuple(name for name in graphs if name))))
     match query:
         case a.Select():
             rows = [tuple(row) for part in solve_select(query, known, NOW) for row in part.to_pylist()]
@@ -53,7 +52,7 @@ def answer_once(query: a.Query, graphs: dict[str, list[tuple[str, str, str]]]) -
 
 
 def answer_registered(query: a.Query, case: SuiteCase, graphs: dict[str, list[tuple[str, str, str]]]) -> Table:
-    text = epsparql.render(replace(query, into="out")) if isinstance(query, a.Construct) else text_of(case)
+    text = epsparql.render(replace_fields(query, into="out")) if isinstance(query, a.Construct) else text_of(case)
     facts = ("".join(f"{s} {p} {o} .\n" for s, p, o in triples) for triples in graphs.values())
     entries: list[Entry] = [Facts(k, name, triples) for k, (name, triples) in enumerate(zip(graphs, facts, strict=True))]
     entries += [Register(len(entries), "test", text, default_graph="unnamed"), Finish(len(entries) + 1, "default")]
@@ -70,4 +69,7 @@ def test_one_dialect(case: SuiteCase) -> None:
     graphs = graphs_of(dataset(case, query))
     found, wanted = answer_once(query, graphs), answer_registered(query, case, graphs)
     is_any = isinstance(query, a.Select) and query.modifiers != a.PLAIN and not query.modifiers.order
-    assert len(found.rows) == len(wanted.rows) if is_any else same(replace(found, ordered=False), replace(wanted, ordered=False)), (found, wanted)
+    assert len(found.rows) == len(wanted.rows) if is_any else same(replace_fields(found, ordered=False), replace_fields(wanted, ordered=False)), (
+        found,
+        wanted,
+    )

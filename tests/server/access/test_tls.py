@@ -178,9 +178,7 @@ def test_a_stop_with_clients_that_read_nothing_and_queries_at_work_is_quick_and_
         took_s = time.monotonic() - began_s
     said = log.read_text()
     assert "Traceback" not in said, said[:2000]
-    assert [line.partition(" ERROR ")[2] for line in said.splitlines()] == [
-        "uvicorn.error: Cancel 3 running task(s), timeout graceful shutdown exceeded"
-    ]
+    assert " ERROR " not in said, said[:2000]
     assert took_s < 6  # twice as long as it may take
 
 
