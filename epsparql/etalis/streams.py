@@ -154,11 +154,14 @@ _DATIME = r"datime\(\d{1,6}(?:,\d{1,6}){5,6}\)"
 _TIME = rf"(?>{_DATIME}|\d{{1,12}}(?:\.\d{{1,6}})?(?![\w.])|'[^'\\%\n]*'(?!['(]))"
 _ARGUMENT = rf"(?>-?{NUMBER}(?![\w.])|{NAME}(?![:(\w])|\"[^\"\\\n]*\"(?!\")|'[^'\\\n]*'(?!['(]))"
 _PLAIN = re.compile(
-    rf"{SKIP}(?:event\({SKIP}(?P<name>(?!not\(|prolog\(){NAME}(?!:))(?:\((?P<arguments>{SKIP}{_ARGUMENT}(?:{SKIP},{SKIP}{_ARGUMENT})*+){SKIP}\))?"
+    rf"{SKIP}(?:event\({SKIP}(?P<name>(?!not\(|prolog\(){NAME}(?!:))(?:\((?P<arguments>\s*+{_ARGUMENT}(?:\s*+,\s*+{_ARGUMENT})*+){SKIP}\))?"
     rf"(?:{SKIP},{SKIP}(?:(?P<at>{_TIME})|\[{SKIP}(?P<start>{_TIME}){SKIP},{SKIP}(?P<end>{_TIME}){SKIP}\]))?"
     rf"|sleep\({SKIP}(?P<pause>\d{{1,9}}(?:\.\d{{1,6}})?)){SKIP}\){SKIP}{END}"
 )
-"""A clause whose arguments are one token each, as nearly all are: the grammar takes a hundred times as long for it."""
+"""A clause whose arguments are one token each, as nearly all are: the grammar takes a hundred times as long for it.
+
+A comment between arguments may hold what looks like one, so such a clause is the grammar's.
+"""
 _ARGUMENTS = re.compile(_ARGUMENT)
 _BLANKS = re.compile(SKIP)
 _NOWHERE = Span(0, 0)

@@ -36,6 +36,9 @@ OTHERS = [
     "event(a('it''s', \"a\\\"b\", 'a\\'b'), 1).",
     "event(a(1 + 2), 1).",
     "event(a(X), 1).",
+    "event(a(1 /* 2 */, 3), 1).",
+    "event(a(/* b */ 1), 1).",
+    "event(a(1, % 7\n 2 /* c */), 1).",
     "event(a, 2 sec).",
     "event(a(2 sec), 1). sleep(2 min). event(b).",
     "event(a, [2, 1]).",
@@ -113,6 +116,16 @@ def test_plain_clauses_need_no_grammar(text: str, monkeypatch: pytest.MonkeyPatc
 def test_any_tokens(tokens: list[str]) -> None:
     for text in ("".join(tokens), " ".join(tokens), f"event({''.join(tokens)})."):
         assert read(text, None, plain=True) == read(text, None, plain=False)
+
+
+@given(
+    st.lists(st.sampled_from(["", " ", "\n", "/* 1 */", "% x\n", "/* ), 2). */"]), min_size=11, max_size=11),
+    st.sampled_from(["1", "a", "'q'", '"s"']),
+)
+def test_blanks_and_comments_stand_anywhere(blanks: list[str], argument: str) -> None:
+    tokens = ("event(", "a(", argument, ",", "2", ")", ",", "1", ")", ".", "\n")
+    text = "".join(f"{token}{blank}" for token, blank in zip(tokens, ["", *blanks], strict=False))
+    assert read(text, None, plain=True) == read(text, None, plain=False)
 
 
 def test_a_clause_takes_microseconds() -> None:
