@@ -30,6 +30,7 @@ LARGE_FOLDERS = {
     "pipeline/mapping": "one file for each part of a mapping's document, and for each format of rows",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
+    "engine/network": "one file for each part of a network, and one for each step of a change of the background",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
     "tests/epsparql": "one file for each part of the language that has no folder of its own",

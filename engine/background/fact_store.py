@@ -30,9 +30,8 @@ from engine.expressions.background_functions import ShortestRoute
 from engine.expressions.evaluator import parse_term
 from engine.messages import ADD, DROP, RDFS
 from engine.pattern_scope import ANY_TRIPLE
-from engine.physical_plan.plan import Lookup
 from engine.rewrite.resolve_datasets import BACKGROUND
-from engine.triples.hash_index import Table
+from engine.triples.hash_index import Lookup, Table
 from engine.triples.quads import GraphName, Quad, graph_named, name_of, written
 from engine.triples.relation import EMPTY, FEW, addition, address, distinct, grown, with_room, without
 from engine.triples.row_index import RowIndex, is_among

@@ -30,6 +30,7 @@ from epsparql.trees import replace_fields
 
 Ints = NDArray[np.int64]
 POLICIES = frozenset({c.RECENT, c.CHRONOLOGICAL})
+OPTIONALS = (c.OPTIONAL, c.OPTIONALSEQ, c.EQUALSOPTIONAL)
 Solve = Callable[[Mapping[str, Ints], int], Ints]
 """It solves a query over contents of windows at an instant."""
 SolverOf = Callable[[TermTable, a.Select, FactIndex, str, Naming], Solve]

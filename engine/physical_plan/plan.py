@@ -13,6 +13,7 @@ from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
 from engine.pattern_scope import asks_identity, looks_at_background, looks_at_time
 from engine.physical_plan.join_trees import PlanShape, Segment
+from engine.triples.hash_index import Lookup
 from epsparql.algebra import Expression
 from epsparql.terms import Variable
 
@@ -64,23 +65,6 @@ class Fact:
 def fact(node: int, side: int, triple: bool, cells: Mapping[int, int]) -> Fact:
     """Return a fact of one row."""
     return Fact(node, side, triple, tuple(cells), np.array([list(cells.values())], np.int64).reshape(1, -1))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lookup:
-    """Holds what the right side of a join, or a FIND, matches of the background, where that is too much to be copied.
-
-    `source` has s, p, o, g of the triples. `parts` are the parts of them that are the key and, behind those, the
-    other columns that they bind.
-    """
-
-    source: Ints
-    parts: tuple[int, ...]
-    keys: int  # how many of the parts are
-
-    @property
-    def rows(self) -> Ints:
-        return self.source[:, self.parts]
 
 
 @dataclass(frozen=True, slots=True)

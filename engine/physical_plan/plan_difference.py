@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.physical_plan.plan import Fact, Fragment, Lookup, PathJoin
+from engine.physical_plan.plan import Fact, Fragment, PathJoin
+from engine.triples.hash_index import Lookup
 from engine.triples.relation import addition, without
 
 Ints = NDArray[np.int64]

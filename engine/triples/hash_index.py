@@ -31,6 +31,23 @@ class _Chains:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Lookup:
+    """Holds what the right side of a join, or a FIND, matches of the background, where that is too much to be copied.
+
+    `source` has s, p, o, g of the triples. `parts` are the parts of them that are the key and, behind those, the
+    other columns that they bind.
+    """
+
+    source: Ints
+    parts: tuple[int, ...]
+    keys: int  # how many of the parts are
+
+    @property
+    def rows(self) -> Ints:
+        return self.source[:, self.parts]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Represents the first `n` rows of the chains; `keys` says how many of their terms are the key's."""
 

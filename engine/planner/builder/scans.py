@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from engine.alpha.alpha_nodes import AS_SENT
 from engine.kernel.state import layout as c
 from engine.physical_plan.filter_compiler import add_slots
-from engine.physical_plan.plan import COPIED, LOOKED_UP, Fact, Lookup, Scan
+from engine.physical_plan.plan import COPIED, LOOKED_UP, Fact, Scan
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.rewrite.resolve_datasets import BACKGROUND
+from engine.triples.hash_index import Lookup
 from epsparql import algebra as a
 from epsparql.terms import Iri, TermOrVariable, Variable
 
