@@ -18,6 +18,9 @@ TABLES := $(addprefix tests/engine/, semantics/test_conformance.py semantics/tes
 # Bodies, terms and numbers come as bytes, too.
 BYTES := tests/pipeline/formats/test_fast_path.py tests/engine/dictionary tests/engine/aggregation/test_native_group_by.py
 
+# Where much fails, such as all that needs one service, each failure may be a long wait in vain.
+FEW := --maxfail=20
+
 # The compiled code's sources, and the modules that name the columns of its tables.
 NATIVE := setup.py $(shell find engine -path 'engine/native/*.[ch]' -o -name '*layout.py' -o -path engine/native/headers.py -o -path engine/kernel/state/arrays.py)
 
@@ -87,7 +90,7 @@ lint: $(TEST_STAMP)
 	$(BIN)/mypy epsparql verification engine pipeline server connectors bench tests
 
 fast: $(TEST_STAMP)
-	$(BIN)/python -m pytest $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
+	$(BIN)/python -m pytest $(FEW) $(PASSED_OVER) -m "not slow and not soak" -n $(JOBS) --dist worksteal --durations=10
 
 # Everything but what is merely long: also real Spark, kills with -9, a browser, stores, and the compiled code with sanitizers.
 # What computes runs beside what waits: a target begins when what it needs is there, and its output is shown when it ends.
@@ -102,7 +105,7 @@ classes: $(TEST_STAMP)
 
 # Its tests mostly wait for other processes, so more of them run at once than there are cores.
 slow: $(TEST_STAMP) classes checked $(filter-out gcc,$(MISSING))
-	$(BIN)/python -m pytest $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
+	$(BIN)/python -m pytest $(FEW) $(SLOW) -m "slow and not soak" -n 4 --dist loadfile --no-loadscope-reorder --durations=20
 
 # Arrays come from the system's allocator, which a sanitizer sees. Small bytes come from Python's, which would hide what it looks for, and with the system's each
 # object of Python costs twice as much. Stacks of what was allocated would double it again: EPSPARQL_STACKS=30 has reports name them.
@@ -112,8 +115,9 @@ bounds: $(TEST_STAMP) checked
 	$(SANITIZED) $(BIN)/python -m pytest $(TABLES) -m "not soak" --durations=10
 
 # Debian's packages are installed one set at a time.
+# Nothing is asked, and a daemon that starts with its package does not hold the lock on.
 debian = @[ "$$(id -u)" = 0 ] || { echo "make: the tests of $(2) need $(1); as root: apt-get install $(1)" >&2; exit 1; }; \
-    flock Makefile sh -c 'apt-get update -qq && RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(1) >/dev/null'
+    flock --close Makefile sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends $(1) >/dev/null </dev/null'
 
 # The browser tests run in Debian's Chromium.
 chromium:
@@ -191,6 +195,7 @@ bench: $(TEST_STAMP)
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50
+chaos takeovers mutants full sanitized: export PYTEST_ADDOPTS = -o faulthandler_timeout=0
 chaos: $(TEST_STAMP)
 	EPSPARQL_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/fault_tolerance/test_process_kills.py -k chaos -n 0
 

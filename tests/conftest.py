@@ -2,10 +2,11 @@
 run is a change's own doing.
 
 How tests in this process write: without waiting for a disk, outside of `make soak`. And which tests run in one
-process, beside those of one file. Clients of httpx share what they trust. At the end of a run of many files stands
-what each of the dearest ones cost.
+process, beside those of one file. Clients of httpx share what they trust. A test that hangs is ended and named. At the
+end of a run of many files stands what each of the dearest ones cost.
 """
 
+import faulthandler
 import gc
 import os
 import ssl
@@ -22,6 +23,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 from tests.server.forked_starts import ForkedStarts
 from tests.soak import examples, is_full
@@ -81,11 +83,50 @@ class SharedSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no 
     def _split_scope(self, nodeid: str) -> str:
         return next((folder for folder in self.folders if nodeid.startswith(folder)), None) or str(super()._split_scope(nodeid))
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Return the test in which a process ended, and deal its other tests again.
+
+        xdist would deal that test again, too: one that hangs would hang in each process that replaces the last one.
+        """
+        units = self.assigned_work.pop(node)
+        left = [(unit, test) for unit in units.values() for test, is_done in unit.items() if not is_done]
+        if not left:
+            return None
+        unit, crashed = left[0]
+        unit[crashed] = True
+        self.workqueue.update((scope, unit) for scope, unit in units.items() if not all(unit.values()))
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return str(crashed)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharedSessions | None:
     """Choose the scheduler of `--dist loadfile`."""
     return SharedSessions(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+# ---------------------------------------------------------------- tests that hang
+TERMINAL = pytest.StashKey[int]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[TERMINAL] = os.dup(2)  # what tests write there is captured later
+
+
+def end_if_it_hangs(config: pytest.Config) -> None:
+    """Let this process show its stacks and end when `faulthandler_timeout` has passed.
+
+    pytest does so for each test. It stops when a test has failed, and so before that test's fixtures are torn down.
+    """
+    limit_s = float(config.getini("faulthandler_timeout"))
+    if limit_s:
+        faulthandler.dump_traceback_later(limit_s, file=config.stash[TERMINAL], exit=True)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """See to it that the process ends, though a thread of a test may go on."""
+    end_if_it_hangs(config)
 
 
 # ---------------------------------------------------------------- what tests cost
@@ -106,6 +147,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    end_if_it_hangs(item.config)
     try:
         return (yield)
     finally:

@@ -66,7 +66,8 @@ def run_silently(trials: Trials, arguments: list[str]) -> int:
     os.dup2(null, 1)
     os.dup2(null, 2)
     try:
-        return pytest.main(["-s", "--tb=native", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not oracle", *arguments], plugins=[trials])
+        usual = ["-s", "--tb=native", "-o", "faulthandler_timeout=0"]  # all mutants are tried in one run
+        return pytest.main([*usual, "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not oracle", *arguments], plugins=[trials])
     finally:
         sys.stdout.flush()
         for number, handle in enumerate(kept, 1):
