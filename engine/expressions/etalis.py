@@ -9,15 +9,14 @@ from math import floor
 from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
 from engine.expressions.values import DateTime, ExpressionError, Number
-from epsparql.etalis.parser.constants import ground_term, list_literal, struct_literal, written_term
-from epsparql.etalis.parser.program import Program
-from epsparql.etalis.parser.syntax import ListTerm, Struct
+from epsparql.etalis.parser.constants import list_literal, read_parts, struct_literal, written_term
 from epsparql.etalis.parser.vocabulary import TERM, event_node, key_of
 from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value
 from epsparql.etalis.statics.conditions import FUNCTION, NAMED
-from epsparql.terms import Literal, Term
+from epsparql.etalis.statics.lists import LIST_FUNCTIONS, list_items
+from epsparql.terms import XSD, Literal, Term
 
-_PLAIN = Program("")
+BOOLEAN = XSD + "boolean"
 
 
 def _exact_value(term: Term) -> int | Decimal | float:
@@ -67,7 +66,7 @@ def difference(left: Term, right: Term) -> Term:
 
 
 def less_instant(left: Term, right: Term) -> Term:
-    return Literal("true" if _micros(left) < _micros(right) else "false", "http://www.w3.org/2001/XMLSchema#boolean")
+    return Literal("true" if _micros(left) < _micros(right) else "false", BOOLEAN)
 
 
 def build_struct(name: Term, *parts: Term) -> Term:
@@ -85,8 +84,9 @@ def append_item(whole: Term, item: Term) -> Term:
 
 
 def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
-    """Return a part of a struct of this name and size, of a list of this size (name `.`), or of an instant (name
-    `datime`).
+    """Return a part of a struct of this name and size, of a list (name `.`), or of an instant (name `datime`).
+
+    A list of at least this size (name `|`) has one part more: the list of the items that follow.
     """
     assert isinstance(name, Literal)
     n, k = int(_exact_value(size)), int(_exact_value(place))
@@ -95,13 +95,31 @@ def take_part(whole: Term, name: Term, size: Term, place: Term) -> Term:
         return literal_of_value(_instant_parts(floor(value.micros))[k])
     if not isinstance(whole, Literal) or whole.datatype != TERM:
         raise ExpressionError
-    from epsparql.etalis.parser.grammar import read_one_term  # only processes that parse load pyparsing
-
-    term = read_one_term(whole.lexical)
-    parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
-    if len(parts) != n or (term.name if isinstance(term, Struct) else ".") != name.lexical:
+    found = read_parts(whole.lexical)
+    if found is None:
         raise ExpressionError
-    return ground_term(parts[k], _PLAIN)
+    own, parts = found
+    if name.lexical == "|" and own == "." and len(parts) >= n:
+        return parts[k] if k < n else list_literal(parts[n:])
+    if len(parts) != n or own != name.lexical:
+        raise ExpressionError
+    return parts[k]
+
+
+def build_list(*terms: Term) -> Term:
+    """Return a list of items before the list that is the last argument."""
+    *items, tail = terms
+    return list_literal((*items, *list_items(tail)))
+
+
+def _of_lists(operation: Callable[..., Term]) -> Callable[..., Term]:
+    def compute(*terms: Term) -> Term:
+        try:
+            return operation(*terms)
+        except (ArithmeticError, ValueError) as fault:
+            raise ExpressionError from fault
+
+    return compute
 
 
 def _instant_parts(micros: int) -> list[int]:
@@ -125,6 +143,9 @@ _BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
     "struct": (build_struct, 1, 64),
     "list": (lambda *terms: list_literal(terms), 0, 64),
     "append": (append_item, 2, 2),
+    "cons": (_of_lists(build_list), 2, 65),
+    **{NAMED.get(name, name): (_of_lists(operation), len(places), len(places)) for (name, _), (places, operation) in LIST_FUNCTIONS.items()},
+    "member": (_of_lists(lambda item, whole: Literal("true" if item in list_items(whole) else "false", BOOLEAN)), 2, 2),
     "part": (take_part, 4, 4),
     "datime": (lambda at: instant_literal(_micros(at)), 1, 1),
     "datime_plus_sec": (lambda at, by: instant_literal(_micros(at) + _duration(by)), 2, 2),

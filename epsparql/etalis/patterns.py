@@ -127,6 +127,7 @@ class Patterns:
                     self.program.text,
                     "a variable, with a condition on it",
                 )
+            self._check_lists(argument)
             if isinstance(argument, VariableTerm):
                 parts.append(Variable(argument.name))
             elif variables_of(argument):
@@ -139,6 +140,14 @@ class Patterns:
         for whole, argument in apart:
             found = self.conditions.take_apart(found, a.Var(whole), argument)
         return replace_fields(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
+
+    def _check_lists(self, term: Term) -> None:
+        """Check that lists in an event's arguments have a fixed length. Raises EleRefused."""
+        if isinstance(term, ListTerm) and term.tail is not None:
+            expected = "all items, or a condition: a(L) where L = [X|T]"
+            refuse("'|' in an event's argument: lists there have a fixed length", term.span, self.program.text, expected)
+        for part in term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ():
+            self._check_lists(part)
 
     def _read_event(self, event: Event, parts: Sequence[TermOrVariable]) -> a.Pattern:
         """Return the pattern of an event: on streams, unless rules derive it too, or EXISTS looks for it, whose

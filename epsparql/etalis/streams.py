@@ -121,7 +121,7 @@ def _read_event(term: Term, program: Program, times: tuple[int, int] | None) -> 
 
 def _read_times(term: Term, program: Program) -> tuple[int, int]:
     if isinstance(term, ListTerm):
-        if len(term.items) != 2:
+        if len(term.items) != 2 or term.tail is not None:
             refuse("an interval has a start and an end", term.span, program.text, "[start, end]")
         return _read_time(term.items[0], program), _read_time(term.items[1], program)
     at = _read_time(term, program)

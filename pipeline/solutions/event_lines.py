@@ -75,7 +75,7 @@ def _write_term(term: Term) -> Any:
     match term:
         case Struct(name, args):
             return {"functor": name, "args": [_write_term(part) for part in args]}
-        case ListTerm(items):
+        case ListTerm(items, tail=None):
             return [_write_term(item) for item in items]
         case _:
             return json.loads(_write(ground_term(term, _PLAIN)))

@@ -30,7 +30,9 @@ FAULTS = [  # the text with the place in « », what is wrong there, and what is
     pytest.param("a <- «(»b seq c.", "this parenthesis is not closed", ")", id="an open parenthesis"),
     pytest.param("a <- (b seq c«]».", "unexpected ']'", ")", id="another bracket"),
     pytest.param("a(X, X + «.»", "unexpected the end of the clause", "a term", id="no operand"),
-    pytest.param("a([b, c «|» d]).", "'|' in a list: lists have a fixed length", "all items, with commas between them", id="the tail of a list"),
+    pytest.param("a([b, c | «d»]).", "the tail of a list is no list", "a variable, or a list", id="a tail that is no list"),
+    pytest.param("a([b | C «,» D]).", "unexpected ','", "]", id="two tails"),
+    pytest.param("a([b | «]»).", "unexpected ']'", "a term", id="no tail"),
     pytest.param("a <- b within «X».", "'within' without a number", "a number", id="no amount"),
     pytest.param("a <- b within «5parsec».", "'parsec' is no unit of time", "ms, s, sec, min, h, hour or day", id="an unknown unit"),
     pytest.param(
@@ -86,6 +88,7 @@ TREES = [
     pytest.param("static(a <- b seq c).", "a <- b seq c.", id="an event rule in static"),
     pytest.param("a :- b seq c.", "a <- b seq c.", id="an event rule with the arrow of static rules"),
     pytest.param("a(X): b <- c.", "a(X) : b <- c.", id="a label"),
+    pytest.param("a :- b([c|[d, E|F]]).", "a :- b([c, d, E|F]).", id="a list with a list as its tail"),
     pytest.param("a(b, 'c', X, 5s, -3, \"d\", [e, 1]).", "a((b), ('c'), (X), (5s), (-3), (\"d\"), [(e), (1)]).", id="arguments of one token"),
 ]
 

@@ -140,14 +140,18 @@ def test_static_rules_read_the_background(tmp_path: Path, rules: str, found: lis
 
 
 def test_the_page(tmp_path: Path) -> None:
-    """The example of the page on this language runs, and gives the line that the page shows."""
+    """The examples of the page on this language run, and the first gives the line that the page shows."""
     page = (Path(__file__).parents[2] / "docs/etalis.md").read_text(encoding="utf-8")
-    program, stream, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program, stream, routes, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     found = run_program(tmp_path, program, stream)
     assert len(found) == 6
     (shown,) = re.findall(r"`(\{.*\})`", page)
     assert reported(shown) in found
     assert get_shape(query_text(writer)[0]).into == "urn:rises"
+    closed = "event(at(7, a), 1). event(closed(b, d), 2). event(closed(c, e), 3). event(closed(a, d), 4)."
+    found = run_program(tmp_path, routes, closed)
+    wanted = [(["a", "c", "e", "d"], 2), (["a", "b", "d"], 3)]
+    assert sorted(found) == sorted(Reported("reroute", json.dumps([7, path]), AT.format(1), AT.format(at)) for path, at in wanted)
 
 
 REFUSED = [

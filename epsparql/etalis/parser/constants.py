@@ -4,8 +4,10 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from typing import assert_never
 
+from epsparql.etalis.parser.lexemes import NUMBER, content_of
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, refuse
 from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
@@ -15,6 +17,10 @@ from epsparql.terms import Term as RdfTerm
 from epsparql.trees import replace_fields
 
 _PLAIN = re.compile(r"[a-z]\w*")
+_QUOTED, _STRING = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.DOTALL), re.compile(r'"(?:[^"\\]|""|\\.)*"', re.DOTALL)
+_NUMBER = re.compile(rf"-?{NUMBER}")
+_COMPOUND = re.compile(rf"({_PLAIN.pattern}|{_QUOTED.pattern})?((?(1)\(|\[)).*[)\]]", re.DOTALL)
+_PIECE = re.compile(rf"{_QUOTED.pattern}|{_STRING.pattern}|[^'\"()\[\],]+|[()\[\],]", re.DOTALL)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -67,8 +73,8 @@ def ground_term(term: Term, program: Program) -> RdfTerm:
             refuse(f"a struct with the prefixed name {term.name}", term.span, program.text, "a plain name")
         case Struct(name, args):
             return struct_literal(name, [ground_term(part, program) for part in args])
-        case ListTerm(items):
-            return list_literal([ground_term(part, program) for part in items])
+        case ListTerm(items, tail=tail):
+            return list_literal([ground_term(part, program) for part in (items if tail is None else (*items, tail))])
     assert_never(term)
 
 
@@ -103,6 +109,17 @@ def instant_literal(micros: int) -> Literal:
     return Literal(f"{at:%Y-%m-%dT%H:%M:%S}{fraction}Z", XSD + "dateTime")
 
 
+def instant_parts(instant: Literal, size: int) -> tuple[RdfTerm, ...] | None:
+    """Return the year, month, day, hour, minute and second of a canonical xsd:dateTime, and its microseconds if the
+    `size` is 7; None for any other literal.
+    """
+    if instant.datatype != XSD + "dateTime" or size not in (6, 7):
+        return None
+    at = datetime.fromisoformat(instant.lexical)
+    parts = (at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond)
+    return tuple(number_literal(Decimal(part)) for part in parts[:size])
+
+
 # ---------------------------------------------------------------- canonical text
 def struct_literal(name: str, arguments: Sequence[RdfTerm]) -> Literal:
     return Literal(f"{_quoted(name)}({','.join(map(written_term, arguments))})", TERM)
@@ -110,6 +127,51 @@ def struct_literal(name: str, arguments: Sequence[RdfTerm]) -> Literal:
 
 def list_literal(items: Sequence[RdfTerm]) -> Literal:
     return Literal(f"[{','.join(map(written_term, items))}]", TERM)
+
+
+@lru_cache(maxsize=1 << 14)
+def read_parts(text: str) -> tuple[str, tuple[RdfTerm, ...]] | None:
+    """Return the name and the arguments of a struct in canonical text, or the items of a list with the name `.`; None
+    for any other text.
+    """
+    found = _COMPOUND.fullmatch(text)
+    if found is None or (found[2] == "[") != (text[-1] == "]"):
+        return None
+    name = content_of(found[1]) if found[1] else "."
+    pieces = _split(text[found.end(2) : -1])
+    parts = None if pieces is None else [read_canonical(piece) for piece in pieces]
+    return None if parts is None or None in parts else (name, tuple(part for part in parts if part is not None))
+
+
+def _split(text: str) -> list[str] | None:
+    """Return what stands between the commas outside of brackets; None if brackets or quotes do not match."""
+    pieces, opened, start, at = list[str](), 0, 0, 0
+    while at < len(text):
+        found = _PIECE.match(text, at)
+        if found is None:
+            return None
+        sign = found[0]
+        opened += (sign in "([") - (sign in ")]")
+        if opened < 0:
+            return None
+        if sign == "," and opened == 0:
+            pieces.append(text[start:at].strip())
+            start = found.end()
+        at = found.end()
+    return None if opened else [*pieces, text[start:].strip()] if text.strip() else []
+
+
+def read_canonical(text: str) -> RdfTerm | None:
+    """Return the constant that a canonical text stands for; None if it stands for none."""
+    if _PLAIN.fullmatch(text):
+        return iri_of(text)
+    if _NUMBER.fullmatch(text):
+        return number_literal(Decimal(text))
+    if _QUOTED.fullmatch(text):
+        return iri_of(content_of(text))
+    if _STRING.fullmatch(text):
+        return Literal(content_of(text))
+    return Literal(text, TERM) if _COMPOUND.fullmatch(text) else None
 
 
 def written_term(term: RdfTerm) -> str:

@@ -123,4 +123,9 @@ def _lacks_argument(before: list[Lexeme]) -> bool:
 def _continuation(before: list[Lexeme]) -> str:
     """Return what may stand after a term or a goal."""
     opened = _open_brackets(before)
-    return {"name(": ",", "[": ",", "(": ")", "{": TERM}[opened[-1][0]] if opened else CLOSES_CLAUSE
+    if not opened:
+        return CLOSES_CLAUSE
+    bracket, opening = opened[-1]
+    if bracket == "[" and any(found.text == "|" for found in before if found.span.start > opening.span.start):
+        return "]"
+    return {"name(": ",", "[": ",", "(": ")", "{": TERM}[bracket]

@@ -83,11 +83,7 @@ argument, goals = Forward(), Forward()
 arguments = Opt(argument + (next_argument + argument)[...])
 compound = node(functor + (plain_arguments | arguments) + close_paren, nodes.build_compound)  # Atom with arguments
 goal_compound = node(goal_functor + Opt(goals + (next_argument + goals)[...]) + close_paren, nodes.build_compound)  # prolog(Goals), not(Goals)
-no_tail = terminal(
-    r"\|",
-    lambda source, value, span: refuse("'|' in a list: lists have a fixed length", span, source.text, "all items, with commas between them"),
-)
-items = Opt(argument + (next_argument + argument)[...] + Opt(no_tail) + Opt(comma))
+items = Opt(argument + (next_argument + argument)[...] + (sign("|") + argument | Opt(comma)))
 list_ = node(sign("[") + (plain_arguments | items) + close_list, nodes.build_list)
 parenthesis = node(open_paren + goals + sign(")", expected=CLOSES_PARENTHESIS), nodes.take_inner)
 cut = terminal("!", lambda source, value, span: Name("!", span))

@@ -6,7 +6,7 @@ from typing import Any, cast
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.faults import TERM, unexpected_operator
 from epsparql.etalis.parser.keywords import AMOUNTS, CONDITIONS, EVENTS, GOALS, MOST_OPERATORS, OUTPUT, SYNONYMS
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, as_struct, list_conjuncts, refuse
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_conjuncts, refuse
 from epsparql.etalis.parser.terminals import ProgramText, refuse_operators, span_after
 from epsparql.parser.elements import QueryText, Sign
 from epsparql.trees import replace_fields
@@ -23,7 +23,17 @@ def build_compound(source: QueryText, found: Found) -> Term:
 
 
 def build_list(source: QueryText, found: Found) -> ListTerm:
-    return ListTerm(_list_terms(found[1:]), found[0].span)
+    """Return `[items]` or `[items|Tail]`; a tail that is a list is written out."""
+    bar = next((k for k, part in enumerate(found) if isinstance(part, Sign) and part.value == "|"), None)
+    if bar is None:
+        return ListTerm(_list_terms(found[1:]), found[0].span)
+    items, tail = _list_terms(found[1:bar]), found[bar + 1]
+    match tail:
+        case VariableTerm():
+            return ListTerm(items, found[0].span, tail)
+        case ListTerm():
+            return ListTerm((*items, *tail.items), found[0].span, tail.tail)
+    return refuse("the tail of a list is no list", tail.span, source.text, "a variable, or a list")
 
 
 def _list_terms(found: Found) -> tuple[Term, ...]:

@@ -156,7 +156,7 @@ def _read_label(program: Program, label: Term | None) -> tuple[str, int | None]:
         return "", None
     if isinstance(label, Name) and not label.iri:
         return label.text, None
-    if isinstance(label, Struct) and len(label.args) == 1 and isinstance(label.args[0], ListTerm):
+    if isinstance(label, Struct) and len(label.args) == 1 and isinstance(label.args[0], ListTerm) and label.args[0].tail is None:
         window = None
         for each in label.args[0].items:
             if not (isinstance(each, Struct) and each.name == "property" and len(each.args) == 2):

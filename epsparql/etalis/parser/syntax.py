@@ -66,8 +66,11 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class ListTerm:
+    """Represents `[items]`, or with a `tail` `[items|Tail]`; a tail is a variable."""
+
     items: tuple["Term", ...]
     span: Span
+    tail: "VariableTerm | None" = None
 
 
 Term = Name | VariableTerm | Num | Str | Struct | ListTerm
@@ -94,6 +97,8 @@ def list_variables(term: Term) -> Iterator[VariableTerm]:
         case Struct(args=parts) | ListTerm(items=parts):
             for part in parts:
                 yield from list_variables(part)
+            if isinstance(term, ListTerm) and term.tail is not None:
+                yield term.tail
 
 
 def as_struct(term: Term) -> Struct | None:

@@ -13,14 +13,15 @@ from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term
 from epsparql.etalis.parser.vocabulary import is_iri, number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.datalog import Knowledge, reads_background
-from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, variables_of
+from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, closed_variables, list_branches, rename, variables_of
+from epsparql.etalis.statics.lists import LIST_FUNCTIONS, ordered_list
 from epsparql.terms import RDF, XSD, Iri, Literal, TermOrVariable, Variable
 from epsparql.terms import Term as RdfTerm
 from epsparql.trees import replace_fields
 
 FUNCTION = "urn:epsparql:ele:"
 """The functions that conditions need beyond SPARQL's have IRIs that begin with this."""
-NAMED = {"//": "quotient", "**": "power", "^": "power"}
+NAMED = {"//": "quotient", "**": "power", "^": "power", "append": "concatenate"}
 MOST_TESTS = 5_000
 """A negated or alternative condition over relations is written out in at most so many tests."""
 TYPE = Iri(RDF + "type")
@@ -82,7 +83,7 @@ class Conditions:
             self._refuse_unbound(goals, missing)
         for goal in ordered:
             others = set().union(shared, *(variables_of(other) for other in goals if other is not goal))
-            if isinstance(goal, Struct) and goal.name == "\\+" and (unbound := (variables_of(goal) & others) - found.bound):
+            if unbound := (closed_variables(goal) & others) - found.bound:
                 self._refuse_unbound([goal], unbound)
             found = self._apply_one(found, goal, others)
         return found
@@ -106,20 +107,24 @@ class Conditions:
         atom = as_struct(goal)
         assert atom is not None
         key = atom.name, len(atom.args)
-        if key in FUNCTIONS:
+        if self.knowledge.statics.is_function(key):
             value = self._result(atom, {})
             return self._bind(found, atom.args[FUNCTIONS[key][1]], value)
         match key:
+            case _ if key in self.knowledge.rows:
+                return self._join_relation(found, atom, key)
             case ",", 2:
                 return self._apply(found, list_conjuncts(atom), outside)
+            case "findall", 3:
+                return self._apply(found, self._tabulate(atom, found.bound), outside)
+            case "->", 3:
+                return self._either(found, self._write_choice(atom, found.bound), outside)
             case "=", 2:
                 return self._unify(found, atom.args[0], atom.args[1])
             case ";", 2:
                 return self._either(found, atom, outside)
             case "\\+", 1 if reads_background(atom):
                 return self._without_background(found, atom.args[0])
-            case _ if key in self.knowledge.rows:
-                return self._join_relation(found, atom, key)
             case _ if is_iri(atom.name):
                 return self._join_background(found, atom)
             case _:
@@ -138,6 +143,10 @@ class Conditions:
     def _bind(self, found: Translated, target: Term, value: a.Expression) -> Translated:
         if isinstance(target, VariableTerm) and target.name not in found.bound:
             return self.bind(found, target.name, value)
+        if variables_of(target) - found.bound:
+            whole = f"_:whole#{self.knowledge.statics.fresh()}"
+            found = replace_fields(self.bind(found, whole, value), bound=found.bound)
+            return self.take_apart(found, a.Var(Variable(whole)), target)
         return self.keep(found, same(self.value(target, {}), value))
 
     def _unify(self, found: Translated, left: Term, right: Term) -> Translated:
@@ -156,7 +165,7 @@ class Conditions:
     def take_apart(self, found: Translated, whole: a.Expression, term: Term) -> Translated:
         """Return the solutions in which a struct, list or instant has the parts that a term says."""
         for part, value in self._list_parts(whole, term):
-            if isinstance(part, Struct | ListTerm) and variables_of(part):
+            if isinstance(part, Struct | ListTerm) and variables_of(part) - found.bound:
                 found = self.take_apart(found, value, part)
             else:
                 found = self._bind(found, part, value)
@@ -165,6 +174,9 @@ class Conditions:
     def _list_parts(self, whole: a.Expression, term: Term) -> list[tuple[Term, a.Expression]]:
         """Return the parts of a struct, list or instant with what each of them is of `whole`."""
         parts = term.args if isinstance(term, Struct) else term.items if isinstance(term, ListTerm) else ()
+        if isinstance(term, ListTerm) and term.tail is not None:
+            size = count_constant(len(parts))
+            return [(part, call("part", whole, _text("|"), size, count_constant(k))) for k, part in enumerate((*parts, term.tail))]
         name = term.name if isinstance(term, Struct) else "."
         if name == "datime" and len(parts) == 6:
             parts = (*parts, VariableTerm(f"_c{self.knowledge.statics.fresh()}", term.span))
@@ -176,6 +188,51 @@ class Conditions:
         left, right = (self._apply(found, list_conjuncts(part), outside) for part in atom.args)
         bound = left.bound & right.bound
         return Translated(a.Union(left.pattern, right.pattern), bound, found.partial | ((left.bound | right.bound) - bound))
+
+    def _write_choice(self, atom: Struct, known: Set[str]) -> Struct:
+        """Return `C -> T ; E` as `C, T ; \\+ C, E`; what is not `known` of the variables of C is its own in either part."""
+        condition, then, otherwise = atom.args
+        names = {name: f"{name}~{self.knowledge.statics.fresh()}" for name in variables_of(condition) - known}
+        absent = Struct("\\+", (rename(condition, names),), atom.span)
+        branches = (condition, then), (absent, otherwise)
+        return Struct(";", tuple(Struct(",", branch, atom.span) for branch in branches), atom.span)
+
+    def _tabulate(self, atom: Struct, known: Set[str]) -> list[Term]:
+        """Return goals that give the list of a findall by relations, which are added here.
+
+        One has the list for each binding of the known variables with an answer. For others the list is empty.
+        Raises EleRefused for a goal that does not bind its variables from facts.
+        """
+        template, goal, target = atom.args
+        statics, rows = self.knowledge.statics, self.knowledge.rows
+        self._check_collected(goal)
+        inputs = sorted((variables_of(template) | variables_of(goal)) & known)
+        lists: dict[tuple[RdfTerm, ...], list[RdfTerm]] = {} if inputs else {(): []}
+        for answers, value in self.knowledge.list_answers(template, goal, {}):
+            lists.setdefault(tuple(answers[name] for name in inputs), []).append(value)
+        number = statics.fresh()
+        full, found = (f"findall~{number}", len(inputs) + 1), (f"findall~{number}", len(inputs))
+        rows[full] = {(*key, ordered_list(values)): None for key, values in lists.items()}
+        rows[found] = dict.fromkeys(lists)
+        given = tuple(VariableTerm(name, atom.span) for name in inputs)
+        whole = VariableTerm(f"_list~{number}", atom.span)
+        goals: list[Term] = [Struct(full[0], (*given, whole), atom.span)]
+        if inputs:
+            absent = Struct("\\+", (Struct(found[0], given, atom.span),), atom.span)
+            empty = Struct("=", (whole, ListTerm((), atom.span)), atom.span)
+            goals = [Struct(";", (goals[0], Struct(",", (absent, empty), atom.span)), atom.span)]
+        return [*goals, Struct("=", (target, whole), atom.span)]
+
+    def _check_collected(self, goal: Term) -> None:
+        """Check that the goal of a findall binds its variables from facts. Raises EleRefused."""
+        if reads_background(goal):
+            expected = "COUNT, SUM, MIN, MAX or GROUP_CONCAT in a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
+            refuse("findall reads the background", goal.span, self.program.text, expected)
+        missing = self.knowledge.statics.order(list_conjuncts(goal), set())[2]
+        for variable in list_variables(goal):
+            if variable.name in missing:
+                message = f"variable {_shown(variable.name)} in findall is not bound by facts"
+                refuse(message, variable.span, self.program.text, "a relation inside of findall that has the variable")
 
     def _join_relation(self, found: Translated, atom: Struct, key: Key) -> Translated:
         names, rows = self._select(atom, key, {})
@@ -231,8 +288,10 @@ class Conditions:
                 return env.get(name) or a.Var(Variable(name))
             case Struct(name, args) if variables_of(term):
                 return call("struct", _text(name), *(self.value(part, env) for part in args))
-            case ListTerm(items) if variables_of(term):
+            case ListTerm(items, tail=None) if variables_of(term):
                 return call("list", *(self.value(part, env) for part in items))
+            case ListTerm(items, tail=VariableTerm() as tail):
+                return call("cons", *(self.value(part, env) for part in (*items, tail)))
             case _:
                 return a.Constant(_constant(ground_term(term, self.program)))
 
@@ -273,6 +332,8 @@ class Conditions:
                 return call("number", call(atom.name, *(self.arithmetic(part, env) for part in atom.args[:2])))
             case "t1" | "t2" | "current_datime":
                 return a.Time(_TIMES[atom.name])
+            case name if (name, len(atom.args)) in LIST_FUNCTIONS:
+                return call(NAMED.get(name, name), *(self.value(part, env) for part in atom.args[:-1]))
             case name:
                 return call(name, *(self.arithmetic(part, env) for part in atom.args[:2]))
 
@@ -292,14 +353,18 @@ class Conditions:
         atom, rest = as_struct(goals[0]), goals[1:]
         assert atom is not None
         key = atom.name, len(atom.args)
-        if key in FUNCTIONS or (key == ("=", 2)):
+        if self.knowledge.statics.is_function(key) or (key == ("=", 2)):
             return self._hold_bound(atom, rest, env, bound)
         if key in self.knowledge.rows:
             return self._hold_relation(atom, key, rest, env, bound)
-        if key == (",", 2):
-            return self.holds([*list_conjuncts(atom), *rest], env, bound)
-        if key == (";", 2):
-            return _disjunction([self.holds([*list_conjuncts(part), *rest], env, bound) for part in atom.args])
+        if key == ("findall", 3):
+            return self.holds([*self._tabulate(atom, {*bound, *env}), *rest], env, bound)
+        if key == ("->", 3):
+            atom, key = self._write_choice(atom, {*bound, *env}), (";", 2)
+        if key in ((",", 2), (";", 2)):
+            return _disjunction([self.holds([*branch, *rest], env, bound) for branch in list_branches(atom)])
+        if self.knowledge.statics.is_member(key):
+            self._check_member(atom, {*bound, *env})
         return _both(self._test(atom, key, env, bound), lambda: self._hold(rest, env, bound))
 
     def _count_test(self, goal: Term) -> None:
@@ -372,12 +437,22 @@ class Conditions:
                 return same(self.value(atom.args[0], env), self.value(atom.args[1], env))
             case ("\\==" | "\\=", 2):
                 return a.Not(same(self.value(atom.args[0], env), self.value(atom.args[1], env)))
+            case (("member" | "memberchk"), 2):
+                return call("member", *(self.value(part, env) for part in atom.args))
             case "less_datime", 2:
                 return call("less_datime", *(self.arithmetic(part, env) for part in atom.args))
             case name, 2 if name in COMPARISONS:
                 return self._compare(name, *(self.arithmetic(part, env) for part in atom.args))
             case _:
                 return refuse(f"{atom.indicator} is no test", atom.span, self.program.text, "a comparison, or a relation")
+
+    def _check_member(self, atom: Struct, known: Set[str]) -> None:
+        """Check that `member` looks for an item that is bound. Raises EleRefused."""
+        for variable in list_variables(atom.args[0]):
+            if variable.name not in known:
+                message = f"variable {_shown(variable.name)} in {atom.name} is not bound"
+                expected = "a relation that binds it, or a static rule such as item(L, X) :- p(L), member(X, L)"
+                refuse(message, variable.span, self.program.text, expected)
 
     def _compare(self, name: str, left: a.Expression, right: a.Expression) -> a.Expression:
         """Return a comparison of numbers.

@@ -3,21 +3,27 @@
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
 from epsparql.errors import Warning_
-from epsparql.etalis.parser.constants import ground_term
+from epsparql.etalis.parser.constants import ground_term, instant_parts, list_literal, read_parts, struct_literal
 from epsparql.etalis.parser.program import Program, StaticRule
-from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts, refuse
-from epsparql.etalis.parser.vocabulary import is_iri
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
+from epsparql.etalis.parser.vocabulary import TERM, is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
-from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, variables_of
+from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, list_branches, variables_of
+from epsparql.etalis.statics.lists import LIST_FUNCTIONS, NoList, list_items, ordered_list
+from epsparql.terms import Literal
 from epsparql.terms import Term as RdfTerm
 
 MOST_FACTS = 100_000
 """The static rules of a program close to at most so many facts."""
+MOST_CHARACTERS = 65_536
+"""A list or struct that static rules build has at most so many characters."""
+STEP_CHARACTERS = 32
+"""To write so many characters of a list or struct is one step of work."""
 Row = tuple[RdfTerm, ...]
 Answers = Mapping[str, RdfTerm]
 
@@ -27,7 +33,9 @@ class Knowledge:
     """Holds the relations of a program, closed, and the conditions that are unfolded."""
 
     statics: Statics
-    rows: dict[Key, dict[Row, None]] = field(default_factory=dict)
+    rows: dict[Key, dict[Row, None]]
+    list_answers: Callable[[Term, Term, Answers], Iterator[tuple[Answers, RdfTerm]]]
+    """Yields the answers of a goal over the relations, each with a template's value."""
 
 
 def close_static_rules(program: Program) -> Knowledge:
@@ -46,7 +54,7 @@ def close_static_rules(program: Program) -> Knowledge:
         _refuse_recursive_conditions(program, statics)
     closed = _Closure(program, statics, {key: rules for key, rules in by_key.items() if key in statics.relations})
     closed.close()
-    return Knowledge(statics, closed.rows)
+    return Knowledge(statics, closed.rows, closed.list_answers)
 
 
 def _without_last_cut(program: Program, rule: StaticRule) -> StaticRule:
@@ -66,17 +74,13 @@ def _check_head(program: Program, rule: StaticRule) -> None:
         expected = "a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL, PUT /ontologies, or a plain name"
         refuse(f"the fact or static rule for {rule.head.name} would change the background", rule.head.span, program.text, expected)
     for argument in rule.head.args:
-        if rule.body is not None and isinstance(argument, Struct | ListTerm) and variables_of(argument) and not is_expression(argument):
+        if rule.body is not None and isinstance(argument, Struct) and variables_of(argument) and not is_expression(argument):
             refuse(
-                f"the head of {rule.head.indicator} has the function term {_head_name(argument)}",
+                f"the head of {rule.head.indicator} has the function term {argument.indicator}",
                 argument.span,
                 program.text,
-                "constants, variables and arithmetic",
+                "constants, variables, lists and arithmetic",
             )
-
-
-def _head_name(term: Term) -> str:
-    return f"{term.indicator}" if isinstance(term, Struct) else "[...]"
 
 
 def _stands_alone(statics: Statics, rule: StaticRule) -> bool:
@@ -112,13 +116,15 @@ def _predicate_key(goal: Struct) -> Key:
 
 
 def _list_atoms(body: Term | None) -> Iterator[Struct]:
-    """Yield the atoms of a body, also those inside `;` and `\\+`."""
+    """Yield the atoms of a body, also those inside `;`, `->`, `\\+` and findall."""
     pending = [] if body is None else [body]
     while pending:
         atom = as_struct(pending.pop())
         if atom is not None:
-            if atom.name in (",", ";", "\\+", "not"):
+            if atom.name in (",", ";", "->", "\\+", "not"):
                 pending += atom.args
+            elif (atom.name, len(atom.args)) == ("findall", 3):
+                pending.append(atom.args[1])
             else:
                 yield atom
 
@@ -153,7 +159,8 @@ class _Closure:
             for rule in rules:
                 for goal in self._negated(rule.body):
                     if _predicate_key(goal) in reach and key in reach[_predicate_key(goal)] | {_predicate_key(goal)}:
-                        refuse(f"{goal.indicator} depends on its own negation", rule.span, self.program.text, "rules without a cycle through \\+")
+                        expected = "rules without a cycle through \\+, -> and findall"
+                        refuse(f"{goal.indicator} depends on its own negation", rule.span, self.program.text, expected)
         components: dict[frozenset[Key], list[Key]] = {}
         for key in calls:
             component = frozenset({key} | {other for other in reach[key] if key in reach[other]})
@@ -166,10 +173,15 @@ class _Closure:
         pending = [] if body is None else [body]
         while pending:
             atom = as_struct(pending.pop())
-            if atom is not None and atom.name in ("\\+", "not"):
+            if atom is None:
+                continue
+            if atom.name in ("\\+", "not", "->"):
                 yield from _list_atoms(atom.args[0])
-            elif atom is not None and atom.name in (",", ";"):
+                pending += atom.args[1:]
+            elif atom.name in (",", ";"):
                 pending += atom.args
+            elif (atom.name, len(atom.args)) == ("findall", 3):
+                yield from _list_atoms(atom.args[1])
 
     def _close_component(self, component: list[Key]) -> None:
         """Close relations that call each other, by rounds: after the first, a rule starts from the facts that the
@@ -197,7 +209,7 @@ class _Closure:
             if _predicate_key(atom) in component:
                 rest = self.statics.order([each for j, each in enumerate(goals) if j != k], variables_of(goal))[0]
                 starts.append((atom, rest))
-            elif atom.name in (";", ",") and any(_predicate_key(each) in component for each in _list_atoms(atom)):
+            elif atom.name in (";", ",", "->") and any(_predicate_key(each) in component for each in _list_atoms(atom)):
                 starts.append((Name("true", atom.span), self.statics.order(goals, set())[0]))
         return self.statics.order(goals, set())[0], starts
 
@@ -237,33 +249,66 @@ class _Closure:
                     return None
                 row.append(literal_of_value(value))
             else:
-                row.append(self._term(argument, answers))
+                try:
+                    row.append(self._term(argument, answers))
+                except NoList:
+                    return None
         return tuple(row)
 
     def _term(self, term: Term, answers: Answers) -> RdfTerm:
-        return answers[term.name] if isinstance(term, VariableTerm) else ground_term(term, self.program)
+        """Return the constant that a term is under answers that bind its variables. Raises: EleRefused if it is too long."""
+        if isinstance(term, VariableTerm):
+            return answers[term.name]
+        if not variables_of(term):
+            return ground_term(term, self.program)
+        found: RdfTerm
+        if isinstance(term, Struct):
+            found = struct_literal(term.name, [self._term(part, answers) for part in term.args])
+        else:
+            assert isinstance(term, ListTerm)
+            tail = () if term.tail is None else list_items(answers[term.tail.name])
+            found = list_literal([*(self._term(part, answers) for part in term.items), *tail])
+        return self._limit_length(found, term)
+
+    def _limit_length(self, value: RdfTerm, term: Term) -> RdfTerm:
+        """Count the steps to write a list or struct, and return it. Raises: EleRefused if it is too long."""
+        if isinstance(value, Literal) and value.datatype == TERM:
+            self.statics.spend(len(value.lexical) // STEP_CHARACTERS, term)
+            if len(value.lexical) > MOST_CHARACTERS:
+                expected = "shorter lists, or rules that come to an end"
+                refuse(f"a list or struct grows beyond {MOST_CHARACTERS:,} characters", term.span, self.program.text, expected)
+        return value
 
     # ------------------------------------------------------------ goals
     def _solve(self, goals: list[Term], answers: Answers) -> Iterator[Answers]:
         if not goals:
             yield answers
             return
-        for found in self._solve_one(goals[0], answers):
-            yield from self._solve(goals[1:], found)
+        try:
+            for found in self._solve_one(goals[0], answers):
+                yield from self._solve(goals[1:], found)
+        except NoList:  # [X|Tail] of a Tail that is no list equals nothing
+            return
 
     def _solve_one(self, goal: Term, answers: Answers) -> Iterator[Answers]:
         atom = as_struct(goal)
         assert atom is not None
         match atom.name, len(atom.args):
-            case ",", 2:
-                yield from self._solve(self.statics.order(list_conjuncts(atom), set(answers))[0], answers)
-            case ";", 2:
-                for part in atom.args:
-                    yield from self._solve(self.statics.order(list_conjuncts(part), set(answers))[0], answers)
+            case key if key in self.rows:
+                yield from self._match(key, atom, answers)
+            case (("," | ";"), 2) | ("->", 3):
+                yield from self._solve_branches(atom, answers)
             case "\\+", 1:
-                inner = self.statics.order(list_conjuncts(atom.args[0]), set(answers))[0]
-                if next(self._solve(inner, answers), None) is None:
+                if next(self._solve_inner(atom.args[0], answers), None) is None:
                     yield answers
+            case "findall", 3:
+                yield from self._unify(atom.args[2], self._collect(atom, answers), answers)
+            case key if key in LIST_FUNCTIONS:
+                yield from self._compute_list(atom, answers)
+            case (("member" | "memberchk"), 2):
+                for item in dict.fromkeys(_items_or_none(self._term(atom.args[1], answers))):
+                    self.statics.spend(1, atom)
+                    yield from self._unify(atom.args[0], item, answers)
             case name, 2 if name in COMPARISONS:
                 if compare(name, atom, answers):
                     yield answers
@@ -286,16 +331,65 @@ class _Closure:
                 yield answers
             case "fail", 0:
                 return
-            case key if key in self.rows:
-                yield from self._match(key, atom, answers)
             case _:
                 refuse(f"{atom.indicator} needs an event, which a static rule has none of", atom.span, self.program.text, "goals over facts")
 
+    def _solve_inner(self, goal: Term, answers: Answers) -> Iterator[Answers]:
+        return self._solve(self.statics.order(list_conjuncts(goal), set(answers))[0], answers)
+
+    def _solve_branches(self, atom: Struct, answers: Answers) -> Iterator[Answers]:
+        """Solve `,`, `;` and `->`: of the latter, the second branch counts if its condition has no answer."""
+        branches = list_branches(atom)
+        if atom.name == "->":
+            branches = branches[:1] if next(self._solve_inner(atom.args[0], answers), None) is not None else branches[1:]
+        for branch in branches:
+            yield from self._solve(self.statics.order(branch, set(answers))[0], answers)
+
+    def _collect(self, atom: Struct, answers: Answers) -> RdfTerm:
+        """Return the list of findall: its template for each answer of its goal, in the standard order."""
+        template, goal, _ = atom.args
+        return self._limit_length(ordered_list(found for _, found in self.list_answers(template, goal, answers)), atom)
+
+    def list_answers(self, template: Term, goal: Term, answers: Answers) -> Iterator[tuple[Answers, RdfTerm]]:
+        """Yield each answer of a goal once, with what a template is then. Raises EleRefused."""
+        names, seen = sorted(variables_of(template) | variables_of(goal)), set[tuple[RdfTerm | None, ...]]()
+        for found in self._solve_inner(goal, answers):
+            answer = tuple(found.get(name) for name in names)
+            if answer not in seen:
+                seen.add(answer)
+                for variable in list_variables(template):
+                    if variable.name not in found:
+                        message = f"variable {variable.name.partition('~')[0]} in findall is not bound"
+                        refuse(message, variable.span, self.program.text, "a variable of a relation")
+                yield found, self._term(template, found)
+
+    def _compute_list(self, atom: Struct, answers: Answers) -> Iterator[Answers]:
+        places, operation = LIST_FUNCTIONS[atom.name, len(atom.args)]
+        try:
+            value = operation(*(self._term(atom.args[k], answers) for k in places))
+        except (ArithmeticError, ValueError):
+            return
+        yield from self._unify(atom.args[len(places)], self._limit_length(value, atom), answers)
+
     def _unify(self, term: Term, value: RdfTerm, answers: Answers) -> Iterator[Answers]:
+        found = self._take_apart(term, value, answers)
+        if found is not None:
+            yield found
+
+    def _take_apart(self, term: Term, value: RdfTerm, answers: Answers) -> Answers | None:
+        """Return the answers with the variables of a term, so that the term is a constant; None if it cannot be."""
         if isinstance(term, VariableTerm) and term.name not in answers:
-            yield {**answers, term.name: value}
-        elif self._term(term, answers) == value:
-            yield answers
+            return {**answers, term.name: value}
+        if variables_of(term) <= answers.keys():
+            return answers if self._term(term, answers) == value else None
+        assert isinstance(term, Struct | ListTerm)
+        parts = _parts_of(value, term)
+        if parts is None:
+            return None
+        rest: Answers | None = answers
+        for part, each in zip(term.args if isinstance(term, Struct) else _with_tail(term), parts, strict=True):
+            rest = None if rest is None else self._take_apart(part, each, rest)
+        return rest
 
     def _match(self, key: Key, atom: Struct, answers: Answers) -> Iterator[Answers]:
         known = tuple(k for k, argument in enumerate(atom.args) if not isinstance(argument, VariableTerm) or argument.name in answers)
@@ -325,6 +419,32 @@ class _Closure:
                 index.setdefault(tuple(row[k] for k in known), []).append(row)
             self._indexes[key, known] = len(rows), index
         return index
+
+
+def _with_tail(term: ListTerm) -> tuple[Term, ...]:
+    return term.items if term.tail is None else (*term.items, term.tail)
+
+
+def _parts_of(value: RdfTerm, term: Struct | ListTerm) -> Sequence[RdfTerm] | None:
+    """Return what the parts of a term stand for if the term is a value; None if it cannot be."""
+    if not isinstance(value, Literal):
+        return None
+    if isinstance(term, Struct) and term.name == "datime":
+        return instant_parts(value, len(term.args))
+    name, parts = (read_parts(value.lexical) if value.datatype == TERM else None) or ("", ())
+    if isinstance(term, Struct):
+        return parts if (name, len(parts)) == (term.name, len(term.args)) else None
+    if name != "." or len(parts) < len(term.items) or (term.tail is None and len(parts) > len(term.items)):
+        return None
+    return parts if term.tail is None else (*parts[: len(term.items)], list_literal(parts[len(term.items) :]))
+
+
+def _items_or_none(term: RdfTerm) -> Sequence[RdfTerm]:
+    """Return the items of a list, and none of anything else."""
+    try:
+        return list_items(term)
+    except NoList:
+        return ()
 
 
 def _reached(key: Key, calls: Mapping[Key, set[Key]]) -> set[Key]:

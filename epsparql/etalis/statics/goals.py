@@ -13,6 +13,7 @@ from epsparql.etalis.parser.program import Program, StaticRule
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS
+from epsparql.etalis.statics.lists import LIST_FUNCTIONS
 
 COMPARISONS = ("<", ">", "=<", ">=", "=:=", "=\\=")
 FUNCTIONS = {
@@ -26,14 +27,19 @@ FUNCTIONS = {
     ("datime_plus_sec", 3): ((0, 1), 2),
     ("datime_minus_sec", 3): ((0, 1), 2),
     ("addSec_Datime", 3): ((0, 1), 2),
+    **{key: (places, len(places)) for key, (places, _) in LIST_FUNCTIONS.items()},
 }
 """Goals that compute: the places of their inputs, and of the result."""
 TESTS = {*((name, 2) for name in (*COMPARISONS, "\\=", "==", "\\==")), ("less_datime", 2)}
+MEMBERS = {("member", 2), ("memberchk", 2)}
+"""Goals that find an item in a list, or find each item."""
 BUILT_IN = {*FUNCTIONS, *TESTS, ("=", 2), ("true", 0), ("fail", 0)}
-_UNDECLARATIVE = {
-    "assert", "asserta", "assertz", "retract", "retractall", "findall", "bagof", "setof", "forall", "call", "->", "=..", "functor", "arg",
-    "name", "append", "random",
+_INSTEAD = {
+    **dict.fromkeys(("bagof", "setof", "aggregate_all"), "findall(T, G, L), and functions of lists such as length, sum_list and sort"),
+    "forall": "\\+ (A, \\+ B)", "findall": "findall(T, G, L)", "append": "append(A, B, C) of two lists that are bound",
+    "select": "a relation with the list that is left, or member(X, L)", "call": "the goal itself",
 }  # fmt: skip
+_UNDECLARATIVE = {*_INSTEAD, "assert", "asserta", "assertz", "retract", "retractall", "=..", "functor", "arg", "name", "random"}
 MOST_UNFOLDED = 10_000
 """Calls of conditions are unfolded to at most so many goals in a program."""
 MOST_STEPS = 2_000_000
@@ -56,6 +62,7 @@ class Statics:
     _orders: dict[tuple[tuple[int, ...], frozenset[str]], tuple[list[Term], Order]] = field(default_factory=dict)
     _unfolded: int = 0
     _steps: int = 0
+    _inside: str = ""  # the goal that the goals which are expanded stand in, for messages
 
     @property
     def text(self) -> str:
@@ -63,6 +70,16 @@ class Statics:
 
     def fresh(self) -> int:
         return next(self._numbers)
+
+    def is_own(self, key: Key) -> bool:
+        """Return whether the program has facts or rules for a predicate; a goal of the language with this name is hidden."""
+        return key in self.relations or key in self.conditions
+
+    def is_function(self, key: Key) -> bool:
+        return key in FUNCTIONS and not self.is_own(key)
+
+    def is_member(self, key: Key) -> bool:
+        return key in MEMBERS and not self.is_own(key)
 
     def spend(self, steps: int, term: Term) -> None:
         """Count steps of work at a term. Raises: EleRefused beyond MOST_STEPS."""
@@ -90,19 +107,50 @@ class Statics:
             refuse("'!' cuts between goals", atom.span, self.text, "a condition without cuts")
         if atom.name in OUTPUT or key == ("true", 0):
             return []
+        if key == (";", 2) and isinstance(choice := atom.args[0], Struct) and (choice.name, len(choice.args)) == ("->", 2):
+            return [Struct("->", tuple(self._conjunction(part, atom) for part in (*choice.args, atom.args[1])), choice.span)]
         if key in ((",", 2), (";", 2)):
             return [_rejoin(atom, [self._conjunction(part, atom) for part in atom.args])]
+        if key == ("->", 2):
+            return [*self.expand(atom.args[0]), *self.expand(atom.args[1])]
+        if key == ("findall", 3) and not self.is_own(key):
+            return [self._expand_findall(atom)]
         if key in (("\\+", 1), ("not", 1)):
             return [Struct("\\+", (self._conjunction(atom.args[0], atom),), atom.span)]
         if key in self.conditions:
             return self._unfold(atom, self.conditions[key])
-        if key in BUILT_IN or key in self.relations:
+        if key in self.relations:
+            return self._flatten(atom)
+        if key in BUILT_IN or key in MEMBERS:
             return [atom]
         if atom.name in _UNDECLARATIVE:
-            refuse(f"'{atom.name}' is no declarative goal", atom.span, self.text, "static rules and comparisons")
+            refuse(f"'{atom.name}' is no declarative goal", atom.span, self.text, _INSTEAD.get(atom.name, "static rules and comparisons"))
         if atom.iri or is_iri(atom.name):
-            return [predicate_atom(atom, self.program)]
-        return refuse(f"{atom.indicator} is not known as a static predicate", atom.span, self.text, "a predicate with facts or static rules")
+            return self._flatten(predicate_atom(atom, self.program))
+        message = f"{atom.indicator}{self._inside} is not known as a static predicate"
+        return refuse(message, atom.span, self.text, "a predicate with facts or static rules")
+
+    def _expand_findall(self, atom: Struct) -> Struct:
+        around, self._inside = self._inside, " in findall"
+        goal = self._conjunction(atom.args[1], atom)
+        self._inside = around
+        return Struct("findall", (atom.args[0], goal, atom.args[2]), atom.span)
+
+    def _flatten(self, atom: Struct) -> list[Term]:
+        """Return an atom of a relation with variables in place of lists and structs that have variables, and what these
+        variables are.
+        """
+        args, goals = list[Term](), list[Term]()
+        for argument in atom.args:
+            if isinstance(argument, VariableTerm) or not variables_of(argument):
+                args.append(argument)
+                continue
+            if is_expression(argument):
+                expected = "a variable, with 'is' before or after the goal"
+                refuse(f"arithmetic in an argument of {atom.indicator}", argument.span, self.text, expected)
+            args.append(VariableTerm(f"_whole~{self.fresh()}", argument.span))
+            goals.append(Struct("=", (args[-1], argument), atom.span))
+        return [Struct(atom.name, tuple(args), atom.span, atom.iri), *goals] if goals else [atom]
 
     def _conjunction(self, goal: Term, atom: Struct) -> Term:
         goals = self.expand(goal)
@@ -146,23 +194,28 @@ class Statics:
         key = atom.name, len(atom.args)
         if key == ("\\+", 1):
             return variables_of(atom) & shared - bound
+        if key == ("->", 3):
+            alone = closed_variables(atom) & {*shared, *variables_of(atom.args[2])} - bound
+            return alone | self._find_missing_inside(atom, bound)
+        if key == ("findall", 3) and not self.is_own(key):
+            return (closed_variables(atom) & shared - bound) | self.order(list_conjuncts(atom.args[1]), bound)[2]
+        if self.is_member(key):
+            return variables_of(atom.args[1]) - bound
         if key in ((";", 2), (",", 2)):
             return self._find_missing_inside(atom, bound)
         if key == ("=", 2):
             left, right = (variables_of(part) - bound for part in atom.args)
             return set() if not left or not right else left | right
-        if key in FUNCTIONS:
+        if self.is_function(key):
             return set().union(*(variables_of(atom.args[k]) for k in FUNCTIONS[key][0])) - bound
         if key in TESTS:
             return variables_of(atom) - bound
         return set()
 
     def _find_missing_inside(self, atom: Struct, bound: Set[str]) -> set[str]:
-        if atom.name == ",":
-            return self.order(list_conjuncts(atom), bound)[2]
         missing: set[str] = set()
-        for part in atom.args:
-            missing |= self.order(list_conjuncts(part), bound)[2]
+        for branch in list_branches(atom):
+            missing |= self.order(branch, bound)[2]
         return missing
 
     def find_bound(self, goal: Term, bound: Set[str]) -> set[str]:
@@ -171,8 +224,11 @@ class Statics:
         assert atom is not None
         if atom.name == "\\+":
             return set(bound)
-        if atom.name == ";" and len(atom.args) == 2:
-            left, right = (self.order(list_conjuncts(part), bound)[1] for part in atom.args)
+        key = atom.name, len(atom.args)
+        if key == ("findall", 3) and not self.is_own(key):
+            return set(bound) | variables_of(atom.args[2])
+        if key in ((";", 2), ("->", 3)):
+            left, right = (self.order(branch, bound)[1] for branch in list_branches(atom))
             return left & right
         return set(bound) | variables_of(atom)
 
@@ -208,11 +264,36 @@ class Statics:
 
 def _cost(goal: Term) -> int:
     """Return in which order goals that are ready come: tests and computed values before relations, which may multiply
-    answers.
+    answers, and lists of all answers last.
     """
     atom = as_struct(goal)
     assert atom is not None
+    if atom.name == "findall":
+        return 2
     return 0 if (atom.name, len(atom.args)) in BUILT_IN or atom.name == "\\+" else 1
+
+
+def list_branches(atom: Struct) -> list[list[Term]]:
+    """Return the goals of each alternative of `;` and of `->`, and those of `,` as the only one."""
+    match atom.name, atom.args:
+        case ",", _:
+            return [list_conjuncts(atom)]
+        case "->", (condition, then, otherwise):
+            return [[*list_conjuncts(condition), *list_conjuncts(then)], list_conjuncts(otherwise)]
+    return [list_conjuncts(part) for part in atom.args]
+
+
+def closed_variables(goal: Term) -> set[str]:
+    """Return the variables of a goal that are its own unless they stand elsewhere too; then they are to be bound before."""
+    if isinstance(goal, Struct):
+        match goal.name, goal.args:
+            case "\\+", (inner,):
+                return variables_of(inner)
+            case "->", (condition, _, _):
+                return variables_of(condition)
+            case "findall", (template, inner, _):
+                return variables_of(template) | variables_of(inner)
+    return set()
 
 
 def _rejoin(atom: Struct, parts: list[Term]) -> Term:
@@ -230,8 +311,9 @@ def rename(term: Term, names: dict[str, str]) -> Term:
             return VariableTerm(names.get(name, name), span)
         case Struct(name, args, span, iri):
             return Struct(name, tuple(rename(part, names) for part in args), span, iri)
-        case ListTerm(items, span):
-            return ListTerm(tuple(rename(part, names) for part in items), span)
+        case ListTerm(items, span, tail):
+            renamed = None if tail is None else VariableTerm(names.get(tail.name, tail.name), tail.span)
+            return ListTerm(tuple(rename(part, names) for part in items), span, renamed)
         case Name() | Num() | Str():
             return term
 
