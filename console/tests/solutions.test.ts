@@ -16,6 +16,12 @@ const row = (id: string, second: number, binding: Record<string, unknown>, lengt
   rowOf(id, { start: new Date(second * 1000).toISOString(), end: new Date((second + length) * 1000).toISOString(), binding } as Parameters<typeof rowOf>[1]);
 const ROWS = [row("1", 0, { v: integer(10), s: { type: "literal", value: "b" } }), row("2", 1, { v: integer(9) }), row("3", 2, { s: { type: "literal", value: "a" } }, 5)];
 
+test("an event of a program has a column for each argument", () => {
+  const at = "2026-01-01T00:00:00Z";
+  const { binding } = rowOf("1", { start: at, end: at, event: "rise", args: ["acme", 10, { functor: "at", args: [[1, { string: "x" }], { datime: at }] }] });
+  assert.deepEqual(Object.entries(binding).map(([name, term]) => [name, term.value]), [["event", "rise"], ["arg1", "acme"], ["arg2", "10"], ["arg3", `at([1, x], ${at})`]]);
+});
+
 test("rows are in the order of a column, and unbound ones come last", () => {
   const ids = () => arranged(ROWS).map(({ id }) => id);
   showAll();

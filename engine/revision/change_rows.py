@@ -10,6 +10,7 @@ The column `start` is the solution's.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,22 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+
+class ChangeHeader(NamedTuple):
+    """Holds the parts of a change's header. `settled` and `end` are instants in µs."""
+
+    is_added: bool
+    has_more: bool
+    settled: int
+    end: int
+    id: str
+
+
+def parse_header(text: str) -> ChangeHeader:
+    """Return the parts of a change's first value."""
+    sign, more, settled, end, digits = text.split()
+    return ChangeHeader(sign == ADDED, more == "1", int(settled), int(end), digits)
 
 
 def write_changes(name: str, registered: int, changes: Changes, settled: NDArray[np.int64]) -> pa.RecordBatch:

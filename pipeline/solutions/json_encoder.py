@@ -19,8 +19,8 @@ from engine.native import formats_layout as layout
 from engine.native.entries import put_solutions
 from engine.revision import change_rows
 from engine.runtime.watermarks import NO_TIME
-from pipeline.solutions.event_lines import write_event
-from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict
+from pipeline.solutions.event_lines import write_event, write_event_change
+from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict, find_program_form
 from pipeline.solutions.solution_ids import solution_id
 from pipeline.solutions.websocket_frames import encode_text_frame
 
@@ -59,33 +59,34 @@ def ndjson(solutions: pa.RecordBatch, forms: Mapping[str, Form], envelope: Envel
     """Write each solution as stored (`pipeline.solutions.solution_ids.STORED`); `forms` has the kind of each query's
     solutions.
     """
-    named = {query: "args" in form.variables for query, form in forms.items() if isinstance(form, Bindings) and form.events}
-    if not named or named.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
+    programs = {query: found for query, form in forms.items() if (found := find_program_form(form)) is not None}
+    if not programs or programs.keys().isdisjoint(solutions.column("query").dictionary.to_pylist()):
         return _written(envelope, _parts(solutions, forms))
-    lines = [_write_row(solutions.slice(row, 1), forms, named, envelope) for row in range(solutions.num_rows)]
+    lines = [_write_row(solutions.slice(row, 1), forms, programs, envelope) for row in range(solutions.num_rows)]
     return Lines(b"".join(lines), np.cumsum([len(line) for line in lines], dtype=np.int64))
 
 
-def _write_row(row: pa.RecordBatch, forms: Mapping[str, Form], named: Mapping[str, bool], envelope: Envelope) -> bytes:
-    """Write one solution, where some queries' solutions are events."""
+def _write_row(row: pa.RecordBatch, forms: Mapping[str, Form], programs: Mapping[str, Bindings], envelope: Envelope) -> bytes:
+    """Write one solution or change, where some queries' solutions are events."""
     query = row.column("query")[0].as_py()
-    return (
-        _enveloped(_identify(row), write_event(row, listed=named[query]), envelope) if query in named else _written(envelope, _parts(row, forms)).text
-    )
+    if query not in programs:
+        return _written(envelope, _parts(row, forms)).text
+    kind, write = (b"change", write_event_change) if isinstance(forms[query], Changes) else (b"solution", write_event)
+    return _enveloped(_identify(row), kind, write(row, listed="args" in programs[query].variables), envelope)
 
 
 def _identify(row: pa.RecordBatch) -> str:
     return solution_id(row.column("end").view(pa.int64())[0].as_py(), row.column("ordinal")[0].as_py())
 
 
-def _enveloped(identifier: str, line: bytes, envelope: Envelope) -> bytes:
+def _enveloped(identifier: str, kind: bytes, line: bytes, envelope: Envelope) -> bytes:
     match envelope:
         case Envelope.LINE:
             return line
         case Envelope.MESSAGE:
-            return b'{"solution":%b}\n' % line[:-1]
+            return b'{"%b":%b}\n' % (kind, line[:-1])
         case Envelope.FRAME:
-            return encode_text_frame(b'{"solution":%b}' % line[:-1])
+            return encode_text_frame(b'{"%b":%b}' % (kind, line[:-1]))
         case Envelope.EVENT:
             return b"id: %b\ndata: %b\n" % (identifier.encode(), line)
         case _:

@@ -32,3 +32,9 @@ class Changes:
 
 
 Form = Bindings | Triples | Verdict | Changes
+
+
+def find_program_form(form: Form) -> Bindings | None:
+    """Return the form of the events of an ETALIS program that are given, or changed; None for another query's form."""
+    solutions = form.of if isinstance(form, Changes) else form
+    return solutions if isinstance(solutions, Bindings) and solutions.events else None

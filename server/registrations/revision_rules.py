@@ -6,7 +6,6 @@ from pathlib import Path
 import epsparql
 from engine.messages import REVISED
 from epsparql import algebra as a
-from epsparql.etalis.translator import is_program
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.trees import walk_nodes
 from pipeline.log.catalog import Catalogue
@@ -22,8 +21,6 @@ _INSTEAD = "emit certain, which gives each solution once nothing can change it"
 def check_revised_text(name: str, text: str, policy: str) -> None:
     """Check that the solutions of a text can be revised. Raises: Fault 400."""
     query = epsparql.parse(text).query
-    if is_program(text):
-        raise _text_fault(name, "an ETALIS program")
     if isinstance(query, a.BackgroundRule):
         raise _text_fault(name, "a rule over the background, which reads no stream,")
     if isinstance(query, a.Ask):

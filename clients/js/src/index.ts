@@ -11,7 +11,7 @@ export type { TrialOptions, TrialSide } from "./requests/trials.js";
 export type { FeedEvent } from "./sockets/batch.js";
 export type { SourcePosition } from "./sockets/channel.js";
 export type { Feed, FeedOptions, SendOptions } from "./sockets/feed.js";
-export { type Change, type ConnectionNotice, type Gap, type Notice, type Progress, type Promoted, type SentSolution, Solution, type Word } from "./sockets/messages.js";
+export { type Change, type ConnectionNotice, type EventArgument, type Gap, type Notice, type Progress, type Promoted, type SentSolution, Solution, type Word } from "./sockets/messages.js";
 export type { FollowOptions, Subscription } from "./sockets/subscription.js";
 export type { StreamEvent, Tail, TailOptions } from "./sockets/tail.js";
 export type { Event, EventTerm, EventTime, QuadLike, Time, TripleEvent } from "./terms/event_lines.js";

@@ -213,6 +213,21 @@ for (const [transport, options] of TRANSPORTS) {
     assert.deepEqual((await over.changes(query))[0]!.seq, change!.seq);
   });
 
+  test(`a program gives its events, and their changes if it is revised, over ${transport}`, async (context) => {
+    const [stream, query] = [streamOf(context), fresh(context)];
+    const program = `#!etalis unrestricted\nfrom_stream('${stream}').\nprint_trigger(up/2).\nup(X, Y) <- price(X) seq price(Y) where X < Y.\n`;
+    await over.createStream(stream, { revisable: "PT1H" });
+    await over.register(`${query} certain`, program);
+    await over.register(query, program, { emit: "revised" });
+    const price = (number: number) => `_:p a <urn:ele:price> ; <urn:ele:arg1> ${number} .`;
+    for (const number of [1, 2]) await over.send(stream, JSON.stringify({ triples: price(number), at: at(number) }), {});
+    const [change] = await collect(over.follow(query).changes(), 1);
+    assert.deepEqual([change!.added.map((each) => [each.event, each.args]), change!.withdrawn], [[["up", [1, 2]]], []]);
+    await over.finish(stream);
+    const [solution] = await collect(over.follow(`${query} certain`), 1);
+    assert.deepEqual([solution!.event, solution!.args], ["up", [1, 2]]);
+  });
+
   test(`an unknown query and a foreign token end a subscription, over ${transport}`, async (context) => {
     await assert.rejects(collect(over.follow(fresh(context))), (error: Closed) => error.code === 4004 && error.reason.includes("no query named"));
     const stranger = new Client(URL_OF_SERVER, { ...options, token: "stranger" });

@@ -1,7 +1,7 @@
 /** The solutions of the query on screen: a window of the newest, fed live, and found again after a reload. */
 
 import { computed, signal } from "@preact/signals";
-import type { Change, SentSolution, SentTerm, Solution, Subscription } from "epsparql";
+import type { Change, EventArgument, SentSolution, SentTerm, Solution, Subscription } from "epsparql";
 import { client, type QuerySummary, type Standing, type Term } from "../api/client";
 import { read, write } from "../api/storage";
 import { show } from "../api/subscription";
@@ -135,8 +135,21 @@ export function row(line: string): Row {
 }
 
 export function rowOf(id: string, found: Found): Row {
-  const asked = found.boolean === undefined ? {} : { answer: { type: "literal" as const, value: String(found.boolean) } };
-  return { id, start: millis(found.start), end: millis(found.end), binding: found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : asked, triples: found.triples ?? null };
+  const bound = found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : answered(found);
+  return { id, start: millis(found.start), end: millis(found.end), binding: bound, triples: found.triples ?? null };
+}
+
+/** The answer of an ASK, or an event of a program with its arguments, as columns of a table. */
+function answered({ boolean, event, args = [] }: Found): Record<string, Term> {
+  const texts = event === undefined ? (boolean === undefined ? {} : { answer: String(boolean) }) : { event, ...Object.fromEntries(args.map((arg, k) => [`arg${k + 1}`, argumentText(arg)])) };
+  return Object.fromEntries(Object.entries(texts).map(([name, value]) => [name, { type: "literal", value }]));
+}
+
+function argumentText(argument: EventArgument): string {
+  if (typeof argument !== "object") return String(argument);
+  if (Array.isArray(argument)) return `[${argument.map(argumentText).join(", ")}]`;
+  if ("functor" in argument) return `${argument.functor}(${argument.args.map(argumentText).join(", ")})`;
+  return "string" in argument ? argument.string : argument.datime;
 }
 
 /** Date.parse drops what is finer than a millisecond. */

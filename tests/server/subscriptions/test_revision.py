@@ -120,6 +120,7 @@ REFUSED = [
     pytest.param({"query": "SELECT * { ?s ?p ?o } ONCE PER ?s WITHIN 9"}, 400, id="ONCE PER"),
     pytest.param({"query": "SELECT * { { SELECT ?s { ?s ?p ?o } OFFSET 1 } }"}, 400, id="OFFSET inside"),
     pytest.param({"query": "SELECT * { { ?s ?p ?o } SEQ { ?s ?p ?q } }", "policy": "recent"}, 400, id="policy"),
+    pytest.param({"query": "#!etalis recent\ne(X) <- a(X) seq b(X).\n", "policy": "recent"}, 400, id="policy of a program"),
     pytest.param({"query": "SELECT * { ?s ?p ?o }", "from": "beginning"}, 409, id="from the past"),
 ]
 
@@ -198,3 +199,75 @@ def test_frames_and_refusals_of_a_revised_query(http: httpx.Client) -> None:
     for path in ("queries/described/pause",):
         assert http.post(f"/{path}").json()["code"] == "revised-query"
     assert http.put("/queries/described?replace=promote", json={"query": "SELECT * { ?s ?p ?o }"}).json()["code"] == "revised-query"
+
+
+# ---------------------------------------------------------------- programs
+PROGRAM = "from_stream('%s'). print_trigger(calm/2).\ncalm(X, at(X, Y)) <- (on(X) seq on(Y)) cnot off(X).\n"
+ETALIS = {"Content-Type": "text/x-etalis-event"}
+
+
+def send_events(http: httpx.Client, stream: str, events: str, **params: str) -> None:
+    headers = {"Content-Type": "text/x-etalis-stream"}
+    answer = http.post(f"/streams/{stream}/events", content=events, headers=headers, params=params)
+    assert (answer.status_code, answer.json()["late"]) == (202, 0), answer.text
+
+
+def set_up_program(http: httpx.Client, name: str) -> None:
+    assert http.put(f"/streams/{name}", json={"revisable": "PT1M"}).is_success
+    answer = http.put(f"/queries/{name}", params={"emit": "revised"}, content=PROGRAM % name, headers=ETALIS)
+    assert (answer.status_code, answer.json()["emit"]) == (201, "revised"), answer.text
+
+
+def told(changes: list[dict[str, Any]]) -> list[tuple[str, str, list[Any]]]:
+    return [
+        (sign, each["event"], each["args"]) for change in changes for sign, member in (("+", "added"), ("-", "withdrawn")) for each in change[member]
+    ]
+
+
+CALM = ("calm", [1, {"functor": "at", "args": [1, 2]}])
+
+
+def test_a_program_tells_its_own_events_and_takes_them_back(url: str, http: httpx.Client) -> None:
+    set_up_program(http, "calm")
+    send_events(http, "calm", "event(on(1), 10). event(on(2), 20). event(other, 30).")
+    until(lambda: told(changes(http, "calm")) == [("+", *CALM)], "what stands as of the latest event")
+    (first,) = changes(http, "calm")
+    assert (first["added"][0]["start"], first["added"][0]["end"]) == ("1970-01-01T00:00:10Z", "1970-01-01T00:00:20Z")
+    send_events(http, "calm", "event(off(1), 15).")
+    until(lambda: told(changes(http, "calm"))[1:] == [("-", *CALM)], "an event that is withdrawn")
+    send_events(http, "calm", "event(off(1), 15).", retract="true")
+    until(lambda: told(changes(http, "calm"))[2:] == [("+", *CALM)], "what the retraction brings back")
+    found = changes(http, "calm")
+    assert len({each["id"] for change in found for each in change["added"] + change["withdrawn"]}) == 1
+    assert all(kind_of(json.dumps({"change": change})) == "change" for change in found)
+    with connect(f"ws{url.removeprefix('http')}/queries/calm/feed?after={first['seq']}") as socket:
+        assert [json.loads(socket.recv(30)) for _ in range(2)] == [{"change": change} for change in found[1:]]
+    with http.stream("GET", "/queries/calm/events", headers={"Last-Event-ID": first["seq"]}) as events:
+        lines = (each for each in events.iter_lines() if each.startswith(("id:", "data:")))
+        assert [next(lines), json.loads(next(lines).removeprefix("data: "))] == [f"id: {found[1]['seq']}", found[1]]
+    standing, client = StandingSolutions(), Client(url)
+    for change in client.changes("calm"):
+        standing.apply(change)
+    assert [(each.event, each.args) for each in standing.values()] == [CALM]
+
+
+def test_what_is_settled_of_a_program_is_what_is_certain(http: httpx.Client) -> None:
+    set_up_program(http, "settled-calm")
+    assert http.put("/queries/certain-calm", content=PROGRAM % "settled-calm", headers=ETALIS).status_code == 201
+    send_events(http, "settled-calm", "event(on(1), 10). event(on(2), 20). event(on(3), 25).")
+    send_events(http, "settled-calm", "event(off(2), 22). event(off(1), 21).")
+    assert http.post("/streams/settled-calm/finish").is_success
+
+    def certain() -> list[tuple[str, str]]:
+        lines = http.get("/queries/certain-calm/solutions", headers={"Accept": "application/x-ndjson"}).text.splitlines()
+        return sorted((each["start"], json.dumps(each["args"])) for each in map(json.loads, lines))
+
+    def standing() -> list[tuple[str, str]]:
+        found: dict[str, tuple[str, str]] = {}
+        for change in changes(http, "settled-calm"):
+            for each in change["withdrawn"]:
+                del found[each["id"]]
+            found |= {each["id"]: (each["start"], json.dumps(each["args"])) for each in change["added"]}
+        return sorted(found.values())
+
+    until(lambda: len(certain()) == 1 and standing() == certain(), "both have on(1), on(2)")

@@ -4,7 +4,10 @@ import { parseNTriples } from "../terms/ntriples.js";
 import { readTerm, type SentTerm, type SolutionTerm } from "../terms/solution_terms.js";
 import type { Quad } from "../terms/terms.js";
 
-/** A solution as the server sends it. */
+/** An argument of an event that an ETALIS program reports. A number or name is itself, and so are the members of a list. */
+export type EventArgument = string | number | { string: string } | { datime: string } | { functor: string; args: EventArgument[] } | EventArgument[];
+
+/** A solution as the server sends it: it has a `binding`, `triples`, a `boolean`, or an `event` with its `args`. */
 export interface SentSolution {
   query: string;
   id: string;
@@ -13,6 +16,8 @@ export interface SentSolution {
   binding?: Record<string, SentTerm>;
   triples?: string;
   boolean?: boolean;
+  event?: string;
+  args?: EventArgument[];
 }
 
 /** One solution of a query, with its interval. */
@@ -43,6 +48,14 @@ export class Solution {
   /** The answer of an ASK. */
   get boolean(): boolean | undefined {
     return this.document.boolean;
+  }
+  /** The name of the event that an ETALIS program reports. */
+  get event(): string | undefined {
+    return this.document.event;
+  }
+  /** The arguments of that event. */
+  get args(): readonly EventArgument[] | undefined {
+    return this.document.args;
   }
   get(variable: string): SolutionTerm | undefined {
     return this.binding[variable];
