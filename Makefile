@@ -191,7 +191,8 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench bodies --n 50000
 	$(BIN)/epsparql bench spark
 	for key in subject message; do for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k --key $$key || exit 1; done; done
-	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data)
+	rm -f bench/results/papers.jsonl
+	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data) --page docs/paper-experiments.md --json bench/results/papers.jsonl
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50

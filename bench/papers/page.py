@@ -1,12 +1,12 @@
 """This module writes the tables and charts of docs/paper-experiments.md between the page's marks."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.measurement import UnusableInput
 from bench.papers.charts import draw
-from bench.papers.figures import Chart, Figure, Row
+from bench.papers.figures import NOT_LEGIBLE, Chart, Figure, Row
 
 _BUSY = 1.5
 """Above this load, other work ran beside the measurement."""
@@ -39,16 +39,23 @@ def _block(name: str, figure: Figure, rows: Sequence[Row], machine: Mapping[str,
     lines = ["", f"The paper's parameters: {figure.parameters}{paper_axis}", "", f"Where ours differs: {figure.differs}", ""]
     if figure.chart != Chart.NONE:
         lines += [f"![{figure.title}]({folder}/{name}.svg)", ""]
-    lines += [f"| series | {figure.x} | ours, {figure.y} | paper | more |", "|---|---|---|---|---|"]
-    lines += [_line_of(row) for row in rows if not row.drawn]
+    if figure.chart != Chart.POINTS:
+        lines += [f"| series | {figure.x}: ours, {figure.y} (paper) |", "|---|---|"]
+        lines += _lines_of([row for row in rows if not row.drawn])
     load = machine["load"]
     beside = f"Other work ran beside it (load {load})." if isinstance(load, float) and load > _BUSY else "No other work ran beside it."
     return "\n".join([*lines, "", f"Measured on {machine['measured']}, {machine['machine']}. {beside}", ""])
 
 
-def _line_of(row: Row) -> str:
-    more = "; ".join(f"{name.replace('_', ' ')} {_format_value(value)}" for name, value in row.more.items())
-    return f"| {row.series} | {_format_value(row.x)} | {_format_value(row.ours)} | {_format_value(row.paper)} | {more} |"
+def _lines_of(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each series, with its points; bench/results/papers.jsonl has all else of them."""
+    for series in dict.fromkeys(row.series for row in rows):
+        yield f"| {series} | {'; '.join(_format_point(row) for row in rows if row.series == series)} |"
+
+
+def _format_point(row: Row) -> str:
+    paper = "" if row.paper in (None, NOT_LEGIBLE) else f" ({_format_value(row.paper)})"
+    return f"{_format_value(row.x)}: {_format_value(row.ours)}{paper}"
 
 
 def _format_value(value: object) -> str:

@@ -220,7 +220,7 @@ def _enter_again(host: KernelHost, planned: Planned, parts: Sequence[tuple[Ints,
 # ---------------------------------------------------------------- pairs with nothing between them
 def _make_all_pairs(host: KernelHost, planned: Planned, fragment: Fragment) -> None:
     """Let what a plan of the nearest pairs has kept enter the plan as written
-    (docs/decisions/0106-pairs-with-nothing-between.md).
+    (docs/decisions/0053-bounds-on-durations.md).
 
     Of left solutions that differ in their ends alone it has kept the first. All pairs of them are one solution, and
     what decides on one decides on it.

@@ -1,5 +1,5 @@
 """This module says which subplans are shared, and which queries read each of them
-(docs/decisions/0014-shared-subpatterns.md).
+(docs/decisions/0002-networks-by-reach.md).
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Subpatterns that several queries of a kernel have are evaluated once (docs/decisions/0014-shared-subpatterns.md).
+"""Subpatterns that several queries of a kernel have are evaluated once (docs/decisions/0002-networks-by-reach.md).
 
 A *share* has nodes, scans and goals of its own, in the tables like a query's. In the plan of each query that reads
 the share, the root of the subplan hands on what it gives, in the query's own columns. The nodes below the root are

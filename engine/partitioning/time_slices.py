@@ -1,5 +1,5 @@
 """This module deals out events by time to a query that has no key, but a bound on how far back it looks
-(docs/decisions/0113-live-slices.md).
+(docs/decisions/0104-moves-of-one-set.md).
 
 Time is cut into slices, which the partitions have in turn. A partition also reads what the query reaches back to
 before a slice. It tells the solutions that end in its slices:

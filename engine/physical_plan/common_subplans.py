@@ -1,6 +1,6 @@
 """This module names subplans, the joins of a fragment with all that feeds them.
 
-Equal ones of other queries have the same name (docs/decisions/0014-shared-subpatterns.md).
+Equal ones of other queries have the same name (docs/decisions/0002-networks-by-reach.md).
 """
 
 import hashlib

@@ -20,7 +20,7 @@ class Linear(Enum):
 
 class Pairing(Enum):
     """Names the plan of an EQUALSOPTIONAL that asks for pairs with nothing between them
-    (docs/decisions/0106-pairs-with-nothing-between.md).
+    (docs/decisions/0053-bounds-on-durations.md).
     """
 
     NEAREST = "nearest"

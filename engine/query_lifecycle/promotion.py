@@ -2,7 +2,7 @@
 
 The text is registered there under the query's own number, and what it finds is not told. At one entry of the log both
 stand at the same position and time. There the old plan goes, and the network of the new text comes in its place
-(docs/decisions/0071-promotions.md).
+(docs/decisions/0019-what-is-behind.md).
 """
 
 from engine.engine_state import Behind, EngineState, join

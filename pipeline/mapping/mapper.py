@@ -1,4 +1,4 @@
-"""This module maps bodies of CSV, JSON or lines to OCCURRENCES, column by column (docs/decisions/0044).
+"""This module maps bodies of CSV, JSON or lines to OCCURRENCES, column by column (docs/decisions/0012).
 
 1. A reader gives each field as distinct texts, and for each row the number of its text.
 2. Each distinct text, or combination of texts in a template, becomes a term once. What is no term is a fault of its rows.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from server.settings import Settings, flag_of, variable_of
+from server.settings import Settings
 
 _FIRST = {
     "host": "address and data",
@@ -25,7 +25,7 @@ _FIRST = {
     "audit_bytes": "audit",
 }
 """The groups of the settings in the help: the first setting of each, and its title."""
-_HEADER = "| setting, in the file | flag | variable | default | meaning |\n|---|---|---|---|---|"
+_HEADER = "| setting | default | meaning |\n|---|---|---|"
 
 
 def table() -> str:
@@ -46,8 +46,7 @@ def group_settings() -> list[tuple[str, list[Field[Any]]]]:
 def _rows() -> Iterator[str]:
     for setting in fields(Settings):
         assert setting.default is not MISSING
-        flag, variable = flag_of(setting.name), variable_of(setting.name)
-        yield f"| `{setting.name}` | `{flag}` | `{variable}` | {show_default(setting.default)} | {setting.metadata['about']} |"
+        yield f"| `{setting.name}` | {show_default(setting.default)} | {setting.metadata['about']} |"
 
 
 def show_default(default: Any) -> str:

@@ -1,4 +1,4 @@
-"""Decides which text may take the place of a query that runs (docs/decisions/0071-promotions.md)."""
+"""Decides which text may take the place of a query that runs (docs/decisions/0019-what-is-behind.md)."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""docs/background.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand
-on the page.
+"""docs/background.md and ontologies/README.md: the papers' examples over ontologies/, through `epsparql replay`, with the
+solutions that stand there.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from server.cli.commands import main
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "background.md").read_text(encoding="utf-8")
+PAGES = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/background.md", "ontologies/README.md"))
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
@@ -30,9 +30,10 @@ class KnowledgeExample:
 
 
 def examples() -> Iterator[KnowledgeExample]:
-    _, _, text = PAGE.partition("## Examples of the papers")
-    for section in re.findall(r"^### .*?(?=^### |\Z)", text, re.DOTALL | re.MULTILINE):
-        title = section.partition("\n")[0].removeprefix("### ")
+    for section in re.findall(r"^## .*?(?=^## |\Z)", PAGES, re.DOTALL | re.MULTILINE):
+        if "\n**background** " not in section:
+            continue
+        title = section.partition("\n")[0].removeprefix("## ")
         queries = dict(re.findall(r"^\*\*(\w+)\*\*\n```sparql\n(.*?)^```$", section, re.DOTALL | re.MULTILINE))
         [background] = re.findall(r"^\*\*background\*\* (.*)$", section, re.MULTILINE)
         [feed], [solutions] = (re.findall(rf"^```{name}\n(.*?)^```$", section, re.DOTALL | re.MULTILINE) for name in ("feed", "solutions"))

@@ -1,4 +1,4 @@
-"""The queries of CSRBench on docs/rsp-benchmarks.md give the answers that were published for other engines."""
+"""The queries of CSRBench (docs/rsp-benchmarks.md) give the answers that were published for other engines."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import epsparql
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT.parent / "shared" / "data" / "csrbench"
-PAGE = (ROOT / "docs" / "rsp-benchmarks.md").read_text(encoding="utf-8")
+QUERIES = ROOT / "examples" / "csrbench"
 ANSWERS = {
     1: ("csparql", 1),
     2: ("csparql", 1),
@@ -54,7 +54,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 @pytest.mark.parametrize("number", ANSWERS)
 def test_answers_are_those_that_were_published(number: int, streams: dict[int, Path]) -> None:
     engine, later = ANSWERS[number]
-    (query,) = re.findall(rf"^### Query {number}\n```sparql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    query = (QUERIES / f"query{number}.rq").read_text(encoding="utf-8")
     rows: dict[str, list[dict[str, str]]] = {}
     for solution in epsparql.run(query, {"observations": streams[later]})["query"]:
         assert solution.binding is not None

@@ -1,7 +1,7 @@
 """This module plans the optional joins: OPTIONAL, EQUALSOPTIONAL and OPTIONALSEQ.
 
 `{A SEQ B} EQUALSOPTIONAL {A SEQ C SEQ B} FILTER(!BOUND(?c))` asks for the pairs of A and B with no C between them. It
-has a plan of its own that makes no other pairs (docs/decisions/0106-pairs-with-nothing-between.md).
+has a plan of its own that makes no other pairs (docs/decisions/0053-bounds-on-durations.md).
 """
 
 from typing import NamedTuple

@@ -5,12 +5,14 @@ follow a paragraph at once, inner lists are indented by two spaces, and links ma
 """
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
@@ -36,6 +38,7 @@ _LINK = re.compile(r"(?P<text>\[[^\[\]]*\])\((?P<path>[^()\s#]*)(?P<anchor>#[^()
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:")
 _LIST, _TABLE, _FENCE = re.compile(r"\s*([-*]|\d+\.) "), re.compile(r"\s*\|"), re.compile(r"\s*```")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_SEARCH = Path(__file__).with_name("search_worker.js")
 
 
 class SiteFault(Exception):
@@ -62,6 +65,7 @@ def build_site(root: Path, target: Path) -> None:
         if done.returncode != 0:
             raise SiteFault(f"zensical refuses the pages\n{done.stdout}{done.stderr}")
         _move_scripts(stage / "site")
+        _replace_search(stage / "site", root / "docs" / "search.toml")
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(stage / "site", target)
 
@@ -132,3 +136,15 @@ def _move_scripts(site: Path) -> None:
             return f'<script src="{up}/{name}"></script>'
 
         page.write_text(_INLINE.sub(refer, page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def _replace_search(site: Path, known: Path) -> None:
+    """Let our worker rank the sections: Zensical's demands every word of a question of each of them.
+
+    The worker's words come with the index, from docs/search.toml.
+    """
+    index = json.loads((site / "search.json").read_text(encoding="utf-8"))
+    index["config"] |= tomllib.loads(known.read_text(encoding="utf-8"))
+    (site / "search.json").write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+    (worker,) = (site / "assets" / "javascripts" / "workers").glob("search.*.js")
+    shutil.copy(_SEARCH, worker)
