@@ -50,7 +50,7 @@ def _block(name: str, figure: Figure, rows: Sequence[Row], machine: Mapping[str,
 def _lines_of(rows: Sequence[Row]) -> Iterator[str]:
     """Yield a line for each series, with its points; bench/results/papers.jsonl has all else of them."""
     for series in dict.fromkeys(row.series for row in rows):
-        yield f"| {series} | {'; '.join(_format_point(row) for row in rows if row.series == series)} |"
+        yield f"| {series} | `{'; '.join(_format_point(row) for row in rows if row.series == series)}` |"
 
 
 def _format_point(row: Row) -> str:

@@ -2,6 +2,7 @@
 ports of the test's own.
 """
 
+import json
 import os
 import re
 import shlex
@@ -72,7 +73,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["files.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["files.md", "home-assistant.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -111,6 +112,21 @@ def test_mqtt(tmp_path: Path) -> None:
             assert "31.50" in found
             with display(broker.port, "alerts/hot") as shown:
                 assert b"31.50" in shown.get(timeout=DEADLINE_S)
+
+
+def test_home_assistant(tmp_path: Path) -> None:
+    with mosquitto(tmp_path / "mosquitto") as broker:
+        port = free_port()
+        page = Page("home-assistant.md", tmp_path, {1883: broker.port, 8080: port})
+        serve, create, register, publish, solutions = page.commands
+        with page.running(serve, port):
+            for command in (create, register, publish):
+                page.run(command)
+            assert "http://example.org/zigbee2mqtt/freezer" in page.run(solutions)
+            with display(broker.port, "epsparql/warm") as shown:
+                page.run(publish.replace("-9.5", "-16.5"))
+                page.run(publish.replace("-9.5", "-8.5"))
+                assert json.loads(shown.get(timeout=DEADLINE_S))["binding"]["t"]["value"] == "-8.5"
 
 
 def test_kafka(tmp_path: Path) -> None:

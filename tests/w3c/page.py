@@ -56,7 +56,7 @@ def _passed_over() -> list[str]:
 
 def _by_value() -> list[str]:
     text = (
-        "A computed number is printed in the canonical form of XML Schema 1.0 (`6.0`, `6.0E0`), and a number that is passed on as in the data. "
+        "A computed number is printed in the canonical form of XML Schema 1.0 (`6.0`, `6.0E0`), and one that is passed on as in the data. "
         f"{len(BY_VALUE)} tests expect the same number in another form, so they compare numbers by value and datatype (`BY_VALUE` in `tests/w3c/passed_over.py`)."
     )
     return ["## Numbers compared by value", "", text]
