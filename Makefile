@@ -170,29 +170,31 @@ client: $(TEST_STAMP)
 pictures: $(TEST_STAMP) $(filter chromium,$(MISSING))
 	EPSPARQL_PICTURES=docs $(BIN)/python -m pytest tests/browser/test_access.py -k pictures
 
-# Every figure of docs/benchmarks.md and docs/paper-experiments.md; BASELINE names another kernel's file that the engine is to be measured against.
+# Every figure of docs/benchmarks.md and docs/paper-experiments.md, as lines in bench/results, and the tables of both pages; BASELINE names another kernel's file that the engine is to be measured against.
+KEPT = --json bench/results/$(1).jsonl
 bench: $(TEST_STAMP)
+	rm -f $(filter-out %/peers.jsonl,$(wildcard bench/results/*.jsonl))
 	for k in 1000 100000; do for w in W1 W2 W3 W4; do \
-	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) || exit 1; \
+	    $(BIN)/epsparql bench engine --workload $$w --k $$k $(if $(BASELINE),--baseline $(BASELINE)) $(call KEPT,engine) || exit 1; \
 	done; done
-	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w || exit 1; done
-	$(if $(wildcard ../shared/peers/esper),for k in 1000 100000; do $(BIN)/epsparql bench peers --k $$k --peers ../shared/peers/esper || exit 1; done)
-	$(BIN)/epsparql bench queries
-	$(BIN)/epsparql bench goals
-	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k || exit 1; done
-	$(BIN)/epsparql bench runs
-	$(BIN)/epsparql bench reasoning
-	$(BIN)/epsparql bench static-rules
-	$(BIN)/epsparql bench lookup
-	$(BIN)/epsparql bench latency --runner inprocess
-	for p in 1 4; do $(BIN)/epsparql bench latency --runner spark --partitions $$p || exit 1; done
-	$(BIN)/epsparql bench start
-	$(BIN)/epsparql bench outside
-	$(BIN)/epsparql bench bodies --n 50000
-	$(BIN)/epsparql bench spark
-	for key in subject message; do for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k --key $$key || exit 1; done; done
-	rm -f bench/results/papers.jsonl
+	for w in W1 W2 W3 W4; do $(BIN)/epsparql bench calls --workload $$w $(call KEPT,calls) || exit 1; done
+	$(if $(wildcard ../shared/peers/esper),rm -f bench/results/peers.jsonl; for k in 1000 100000; do $(BIN)/epsparql bench peers --k $$k --peers ../shared/peers/esper $(call KEPT,peers) || exit 1; done)
+	$(BIN)/epsparql bench queries $(call KEPT,queries)
+	$(BIN)/epsparql bench goals $(call KEPT,goals)
+	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k $(call KEPT,end-to-end) || exit 1; done
+	$(BIN)/epsparql bench runs $(call KEPT,runs)
+	$(BIN)/epsparql bench reasoning $(call KEPT,reasoning)
+	$(BIN)/epsparql bench static-rules $(call KEPT,static-rules)
+	$(BIN)/epsparql bench lookup $(call KEPT,lookup)
+	$(BIN)/epsparql bench latency --runner inprocess $(call KEPT,latency)
+	for p in 1 4; do $(BIN)/epsparql bench latency --runner spark --partitions $$p $(call KEPT,latency) || exit 1; done
+	$(BIN)/epsparql bench start $(call KEPT,start)
+	$(BIN)/epsparql bench outside $(call KEPT,outside)
+	$(BIN)/epsparql bench bodies --n 50000 $(call KEPT,bodies)
+	$(BIN)/epsparql bench spark $(call KEPT,spark)
+	for key in subject message; do for k in 1000 100000; do $(BIN)/epsparql bench scale --k $$k --key $$key $(call KEPT,scale) || exit 1; done; done
 	$(BIN)/epsparql bench papers $(if $(wildcard ../shared/data),--data ../shared/data) --page docs/paper-experiments.md --json bench/results/papers.jsonl
+	$(BIN)/python -m bench.page
 
 # Spark's processes killed with -9, as many times as CHAOS says: about ten seconds each.
 CHAOS ?= 50

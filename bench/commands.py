@@ -4,6 +4,7 @@ Each benchmark is imported where it runs, so that none loads what only the other
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -165,7 +166,9 @@ def add_bench(commands: Commands) -> None:
         "--partitions", type=int, default=1, help="The benchmark `latency` starts a server with this many partitions. The default is 1."
     )
     parser.add_argument("--quick", action="store_true", help="The benchmarks `outside` and `papers` only run a small test. Do not use its figures.")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="The JSON lines are also appended to this file.")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="The JSON lines are also appended to this file, each with the date and the machine."
+    )
     parser.add_argument("--figure", help="The benchmark `papers` only runs the experiment of this figure or table, such as 003-1a.")
     parser.add_argument("--data", type=Path, metavar="DIRECTORY", help="The benchmark `papers` reads published data sets from this directory.")
     parser.add_argument(
@@ -175,15 +178,16 @@ def add_bench(commands: Commands) -> None:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from bench.measurement import TooFewEvents, UnusableInput, WrongCount
+    from bench.measurement import TooFewEvents, UnusableInput, WrongCount, machine
     from server.cli.demo_data import NoData
 
+    about = machine()
     try:
         for line in _measured(arguments):
             print(line, flush=True)
             if arguments.json is not None:
                 with arguments.json.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+                    file.write(json.dumps(json.loads(line) | about) + "\n")
     except (TooFewEvents, WrongCount) as fault:
         print(fault, file=sys.stderr)
         return BROKEN

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 
 class WrongCount(Exception):
@@ -27,6 +28,20 @@ class UnusableInput(Exception):
 
 def line(bench: str, **figures: object) -> str:
     return json.dumps({"bench": bench} | figures)
+
+
+def machine() -> dict[str, object]:
+    """Return what the figures were measured on, when, and how busy it was."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            model = next((found.partition(":")[2].strip() for found in file if found.startswith("model name")), "unknown")
+    except FileNotFoundError:
+        model = "unknown"
+    return {
+        "machine": f"{model}, {os.cpu_count()} cores",
+        "measured": f"{datetime.now(UTC):%Y-%m-%d}",
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
+    }
 
 
 def one_core() -> None:

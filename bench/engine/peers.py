@@ -1,7 +1,7 @@
 """This bench runs Esper, and Flink CEP, in turns with our engine, over the same events in the same minutes.
 
 Neither is a part of this project. Esper's directory has a `run.sh EVENTS QUERY PASSES JARS`, which prints a line for
-each pass (docs/benchmarks.md). Flink's has the jars of the package apache-flink-libraries, for which
+each pass (bench/README.md). Flink's has the jars of the package apache-flink-libraries, for which
 `FlinkBench.java` is compiled.
 """
 

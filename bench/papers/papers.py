@@ -2,14 +2,12 @@
 the paper's number.
 """
 
-import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from bench.measurement import UnusableInput, line, one_core
+from bench.measurement import UnusableInput, line, machine, one_core
 from bench.papers.figures import Figure, Row, Size
 from bench.papers.page import write_page
 
@@ -55,17 +53,3 @@ def measure(size: Size, figure: str | None = None, page: Path | None = None) -> 
 def _line_of(row: Row) -> str:
     about = describe(row.figure)
     return line("papers", figure=row.figure, series=row.series, x=row.x, x_axis=about.x, y_axis=about.y, ours=row.ours, paper=row.paper, **row.more)
-
-
-def machine() -> dict[str, object]:
-    """Return what the figures were measured on, when, and how busy it was."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            model = next((found.partition(":")[2].strip() for found in file if found.startswith("model name")), "unknown")
-    except FileNotFoundError:
-        model = "unknown"
-    return {
-        "machine": f"{model}, {os.cpu_count()} cores",
-        "measured": f"{datetime.now(UTC):%Y-%m-%d}",
-        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
-    }
