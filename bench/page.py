@@ -1,4 +1,4 @@
-"""`python -m bench.page` writes the tables of docs/benchmarks.md from the lines of JSON that benches left in bench/results.
+"""`python -m bench.page` writes the tables of docs/benchmarks.md from the JSON lines of benches in bench/results.
 
 A table stands between two marks of the page, of which the first says what it has:
 

@@ -46,6 +46,7 @@ ARROWS = {
     "bench/background": "bench/measurement.py bench/workloads.py",
     "bench/commands.py": "bench/measurement.py",
     "bench/engine": "bench/measurement.py bench/server bench/workloads.py",
+    "bench/page.py": "bench/measurement.py",
     "bench/papers": "bench/measurement.py bench/workloads.py",
     "bench/server": "bench/measurement.py bench/workloads.py",
     "bench/spark": "bench/measurement.py bench/workloads.py",

@@ -23,6 +23,7 @@ PAGES = [
 ]
 MOST_WORDS = 25
 
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`+[^`]*`+")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
@@ -50,7 +51,7 @@ engine's own words.
 
 def plain(text: str) -> str:
     """Return a Markdown text without code blocks; each piece of code is the word "code", and a link is its text."""
-    return LINK.sub(r"\1", CODE.sub("code", FENCE.sub("\n\n", text)))
+    return LINK.sub(r"\1", CODE.sub("code", FENCE.sub("\n\n", COMMENT.sub("", text))))
 
 
 def sentences(text: str) -> Iterator[str]:
