@@ -14,7 +14,7 @@ VERDICT = Variable("_:ask")
 class AskCollector:
     """Gives one answer.
 
-    While there is none, the collector is due at c.FOREVER - 1: the host calls it then for the last instant.
+    While there is none, the collector is due when the streams have ended.
     """
 
     def __init__(self, reads: tuple[Variable, ...]) -> None:
@@ -38,7 +38,7 @@ class AskCollector:
         return rows_of([rows.start[k]], [rows.end[k]], [[terms.intern(str(TRUE))]], 1)
 
     def due(self) -> int:
-        return c.FOREVER if self.done else c.FOREVER - 1
+        return c.FOREVER if self.done else c.AT_END
 
     def size(self) -> int:
         return 0

@@ -78,9 +78,10 @@ class Network:
         later = np.flatnonzero((columns[c.IN_END] > now) & (columns[c.IN_KIND] != c.LAST))
         if not len(later):
             return self.host.feed(columns)
-        k, parts = int(later[0]), list[Ints]()
+        parts = list[Ints]()
         if now > -c.BIG:  # the instant closes with the background that it has had
-            before = columns[:, : k + 1].copy()
+            k = int(later[0])
+            before, columns = columns[:, : k + 1].copy(), np.ascontiguousarray(columns[:, k:])
             before[c.IN_KIND, k], before[c.IN_END, k] = c.TICK, now + 1
             parts.append(self.host.feed(before))
         if self.background.coming is not None:
@@ -90,7 +91,7 @@ class Network:
                 self._rename_moved(part, outs)
         if self.slots.scans.entails_otherwise:
             self.slots.scans.entail_by(self.slots.scans.entailment)
-        parts.append(self.host.feed(np.ascontiguousarray(columns[:, k:])))
+        parts.append(self.host.feed(columns))
         width = self.net.out.shape[1]
         return np.concatenate([to_width(part, width) for part in parts])
 

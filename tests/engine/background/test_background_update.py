@@ -894,6 +894,16 @@ def test_who_takes_the_place_of_a_completed_query_completes_too() -> None:
     assert [(change.name, change.state) for change in told] == [("first", "completed"), ("second", "completed")]
 
 
+@pytest.mark.parametrize("first", [[], ["Z@1"]])
+def test_streams_that_end_after_a_change_end_what_no_instant_has_reached(first: list[Entry | str]) -> None:
+    """An ASK that has met no event is false when its stream ends, though the background changed before."""
+    log = of_shorthand([registered("q", A, "ASK"), *first, "add K(k)", Finish(0, DEFAULT_STREAM)])
+    engine = Engine()
+    told = [change for each in blocks(log, range(1, len(log))) for change in engine.feed(each).changes]
+    assert [(change.state, change.reason) for change in told] == [("completed", "ASK is answered")]
+    assert [row[-1] for row in run(blocks(log, ())).emitted] == [('"false"^^<http://www.w3.org/2001/XMLSchema#boolean>',)]
+
+
 def test_a_change_at_the_last_instant_says_the_same_however_the_log_is_cut() -> None:
     """A query that the last entry's occurrences open is not opened once more by the streams' end."""
     ends: list[Entry | str] = [Finish(0, name) for name in (DEFAULT_STREAM, "urn:other", "urn:further")]
