@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from epsparql import algebra as a
+from epsparql.errors import Span
 from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
 from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_variables, refuse
-from epsparql.etalis.parser.vocabulary import is_iri
-from epsparql.etalis.statics.conditions import Conditions, Translated, call, count_constant, same
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, extend_to_close, list_variables, refuse
+from epsparql.etalis.parser.vocabulary import argument_predicate, is_iri
+from epsparql.etalis.statics.conditions import TYPE, Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
 from epsparql.terms import TermOrVariable, Variable
-from epsparql.trees import replace_fields
+from epsparql.trees import replace_fields, walk_nodes
 
 FUNCTOR_RELATIONS: Mapping[str, a.Relation | None] = {
     ":equals": None, ":meets": a.Relation.MEETS, ":during": a.Relation.DURING, ":starts": a.Relation.STARTS, ":finishes": a.Relation.FINISHES,
@@ -88,9 +89,9 @@ class Patterns:
     def _leaf(self, term: Term) -> Translated:
         match term:
             case Num():
-                return Translated(a.Instant(duration_of(self.program.text, term)), frozenset())
+                return self._translate_instant(duration_of(self.program.text, term), term)
             case Struct("datime", _):
-                return Translated(a.Instant(instant_micros(term, self.program)), frozenset())
+                return self._translate_instant(instant_micros(term, self.program), term)
             case Struct(":star_times", _):
                 return refuse("star_times stands to the right of a seq alone", term.span, self.program.text, "a seq b star_times")
             case Struct("aggregate", _):
@@ -107,6 +108,11 @@ class Patterns:
                 return self._event(atom)
             case Str() | ListTerm():
                 return refuse("this is no pattern", term.span, self.program.text, "an event")
+
+    def _translate_instant(self, micros: int, term: Term) -> Translated:
+        instant = a.Instant(micros)
+        self.program.places.append((instant, term.span))
+        return Translated(instant, frozenset())
 
     # ------------------------------------------------------------ events
     def _event(self, atom: Struct) -> Translated:
@@ -137,6 +143,7 @@ class Patterns:
                 parts.append(ground_term(argument, self.program))
         bound = frozenset(part.name for part in parts if isinstance(part, Variable))
         found = Translated(self._read_event(event, parts), bound)
+        self._note_places(found.pattern, event, atom.span)
         for whole, argument in apart:
             found = self.conditions.take_apart(found, a.Var(whole), argument)
         return replace_fields(found, bound=frozenset(name for name in found.bound if not name.startswith("_:")))
@@ -156,8 +163,20 @@ class Patterns:
         if is_iri(event[0]):
             return triple_pattern(event[0], parts)
         if event not in self.heads and self._through != "fnot":
-            return sent_pattern(event[0], parts, self._hidden("event"), self.program.streams)
+            return sent_pattern(event[0], parts, self._hidden("event"), tuple(self.program.streams))
         return own_pattern(event[0], parts, self._hidden("node"))
+
+    def _note_places(self, pattern: a.Pattern, event: Event, span: Span) -> None:
+        """Note where an event stands, and the triples by which a sent event is told: its type and last argument, or the
+        triple that it is.
+        """
+        self.program.places.append((pattern, extend_to_close(self.program.text, span)))
+        if event in self.heads:
+            return
+        telling = (TYPE, argument_predicate(event[1]))
+        for node in walk_nodes(pattern):
+            if isinstance(node, a.TriplePattern) and (is_iri(event[0]) or node.predicate in telling):
+                self.program.places.append((node, span))
 
     def _hidden(self, kind: str) -> Variable:
         return Variable(f"_:{kind}#{self.conditions.knowledge.statics.fresh()}")

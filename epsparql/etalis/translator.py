@@ -23,6 +23,7 @@ from epsparql.etalis.events import (
     sent_pattern,
     written_rule,
 )  # fmt: skip
+from epsparql.etalis.lint.warnings import doubt_program
 from epsparql.etalis.parser.constants import ground_term, predicate_atom
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables, refuse
@@ -32,7 +33,6 @@ from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
 from epsparql.recursion import deep_stack
-from epsparql.solutions.policies import is_recent
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import replace_fields
 
@@ -42,11 +42,17 @@ _Derived = tuple[Event, tuple[TermOrVariable, ...], a.Pattern, str]
 
 @dataclass(frozen=True, slots=True)
 class TranslatedProgram:
-    """Holds a program's query, with the policy that it asks for and the doubts about it."""
+    """Holds a program's query, with the policy that it asks for and the doubts about it.
+
+    `sources` has the places of the streams' names, and `places` those of patterns that match sent events or wait for
+    time.
+    """
 
     query: a.Select
     policy: str
     warnings: tuple[Warning_, ...]
+    sources: Mapping[str, Span]
+    places: tuple[tuple[object, Span], ...]
 
 
 def translate_program(text: str, policy: str | None = None) -> TranslatedProgram:
@@ -88,16 +94,12 @@ def split_header(text: str) -> tuple[str, str]:
     return f"%{text[1:]}", header[1]
 
 
-_KEEPS_BOTH = (":and", ":par", ":during")
-"""These operators wait for either operand."""
-
-
 class _Translation:
     """Translates one program."""
 
     def __init__(self, program: Program, policy: str, *, told: bool = False) -> None:
         self._program, self._policy, self._told = program, policy, told
-        program.streams = list(dict.fromkeys(program.streams)) or [a.DEFAULT_STREAM]
+        program.streams = program.streams or {a.DEFAULT_STREAM: None}
         self._streams = tuple(program.streams)
         knowledge = close_static_rules(program)
         self._static = {*knowledge.rows, *knowledge.statics.conditions}
@@ -144,28 +146,9 @@ class _Translation:
         widest = max((arity for _, arity in selected), default=0)
         shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
         query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True, into=into)
-        self._warn_of_policy()
-        self._warn_of_state()
-        return TranslatedProgram(query, self._policy, tuple(self._program.warnings))
-
-    def _warn_of_policy(self) -> None:
-        if self._program.policy is None and any(_has_seq(rule.body) for rule in self._program.rules):
-            message = "no policy is set: it is unrestricted, where ETALIS's default is recent"
-            self._program.warnings.append(Warning_("no-policy", message))
-
-    def _warn_of_state(self) -> None:
-        """Warn of operators that keep events for ever.
-
-        `recent` keeps one event of each key, and a pattern without variables has one key.
-        """
-        for rule in self._program.rules:
-            for term in _list_unbounded(rule.body) if rule.window is None else ():
-                name, keyed = term.name.removeprefix(":"), bool(set(variables_of(term.args[0])) & set(variables_of(term.args[1])))
-                if is_recent(self._policy) and not keyed:
-                    continue
-                side = "on both sides" if term.name in _KEEPS_BOTH else "on its left"
-                message = f"{name} keeps the events {side} for ever: a window around it, such as (a {name} b).60, bounds that"
-                self._program.warnings.append(Warning_("unbounded-state", message, term.span))
+        warnings = (*self._program.warnings, *doubt_program(self._program, self._policy))
+        sources = {stream: span for stream, span in self._program.streams.items() if span is not None}
+        return TranslatedProgram(query, self._policy, warnings, sources, tuple(self._program.places))
 
     # ------------------------------------------------------------ rules
     def _translate_rule(self, rule: EventRule) -> _Derived:
@@ -181,6 +164,8 @@ class _Translation:
         if rule.window is not None:
             found = Translated(a.Within(found.pattern, rule.window), found.bound, found.partial)
         found = self._set_alarm(rule, found)
+        if rule.alarm is not None:
+            self._program.places.append((found.pattern, rule.head.span))
         return self._derive(rule, found)
 
     def _note_calls(self, rule: EventRule, read: list[Event], strict: list[tuple[Event, str]]) -> None:
@@ -318,24 +303,6 @@ def _list_inner_heads(term: Term) -> Iterator[Struct]:
             yield head
         for part in term.args:
             yield from _list_inner_heads(part)
-
-
-def _list_unbounded(term: Term) -> Iterator[Struct]:
-    """Yield the operators of a pattern that keep events and stand in no window."""
-    match term:
-        case Struct(":within"):
-            return
-        case Struct(":where" | ":check" | ":timestamp" | ":event_multiply", (pattern, _)):
-            yield from _list_unbounded(pattern)
-        case Struct(name, args) if name.startswith(":"):
-            if name in (":seq", ":forall_seq", *_KEEPS_BOTH) and not isinstance(args[0], Num):
-                yield term
-            for part in args:
-                yield from _list_unbounded(part)
-
-
-def _has_seq(term: Term) -> bool:
-    return isinstance(term, Struct) and (term.name == ":seq" or any(_has_seq(part) for part in term.args if isinstance(part, Struct)))
 
 
 __all__ = ["TranslatedProgram", "is_program", "query_text", "split_header", "translate_program", "translate_told"]

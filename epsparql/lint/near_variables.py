@@ -2,7 +2,7 @@
 from it by a slip.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 from epsparql.errors import Span, Warning_
 from epsparql.parser import ast as s
@@ -15,21 +15,27 @@ MOST_COMPARED = 200
 
 
 def find_near_variables(query: object, warned: Collection[Span]) -> Iterator[Warning_]:
-    """Yield a warning for each variable of a query that stands once, near another one that stands before it or more
-    often; `warned` are places already doubted.
-    """
+    """Yield a warning for each variable of a query that was probably misspelt; `warned` are places already doubted."""
     places: dict[str, list[Span]] = {}
     for variable in _list_variables(query):
         places.setdefault(variable.name, []).append(variable.span)
+    doubted = {name for name, found in places.items() if any(span.start <= found[0].start and found[0].end <= span.end for span in warned)}
+    for name, near in find_slips(places, doubted):
+        yield Warning_("near-variable", f"?{name} stands only here, so it equals nothing else; was ?{near} meant?", places[name][0])
+
+
+def find_slips(places: Mapping[str, Sequence[Span]], doubted: Set[str] = frozenset()) -> Iterator[tuple[str, str]]:
+    """Yield each name that stands at one place, near another one that stands before it or more often, with the other
+    one. Names that are `doubted` already are left out.
+    """
     if len(places) > MOST_COMPARED:
         return
-    doubted = {name for name, found in places.items() if any(span.start <= found[0].start and found[0].end <= span.end for span in warned)}
     for name, found in places.items():
         if len(found) == 1 and name not in doubted:
             before = [known for known in places if known not in doubted and (len(places[known]) > 1 or places[known][0].start < found[0].start)]
             near = next((known for known in before if _is_slip(name, known)), None)
             if near is not None:
-                yield Warning_("near-variable", f"?{name} stands only here, so it equals nothing else; was ?{near} meant?", found[0])
+                yield name, near
 
 
 def _list_variables(query: object) -> Iterator[s.VariableName]:

@@ -64,7 +64,7 @@ def _parse_program(text: str) -> ParsedQuery:
     program, policy = split_header(text)
     with deep_stack():
         found = translate_program(program, policy)
-    return ParsedQuery(found.query, text, found.warnings)
+    return ParsedQuery(found.query, text, found.warnings, SourceMap(found.places, found.sources))
 
 
 def _check_text(text: str) -> None:

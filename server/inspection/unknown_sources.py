@@ -5,6 +5,7 @@ graph that is none.
 from collections.abc import Collection, Iterator, Mapping
 
 from epsparql.errors import Warning_
+from epsparql.etalis.translator import is_program
 from epsparql.translate.translator import ParsedQuery
 from pipeline.inspection.nearest_terms import find_nearest
 from pipeline.log.catalog import Stream
@@ -40,8 +41,13 @@ def _warn_of_streams(parsed: ParsedQuery, read: Collection[str], streams: Mappin
         for stream in read:
             if stream not in streams:
                 span = parsed.places.sources.get(stream)
-                chosen = f"there is no stream {stream!r}" if span else f"without FROM STREAM the query reads the stream {stream!r}, which is none"
+                chosen = f"there is no stream {stream!r}" if span else f"without {_clause(parsed)} reads the stream {stream!r}, which is none"
                 yield Warning_("unknown-stream", f"{chosen}: nothing was sent to it, and no rule writes it{_nearest(stream, streams)}", span)
+
+
+def _clause(parsed: ParsedQuery) -> str:
+    """Return the words for the clause that names a stream, and for what has none."""
+    return "from_stream the program" if is_program(parsed.text) else "FROM STREAM the query"
 
 
 def _nearest(name: str, known: Mapping[str, int], kind: str = "") -> str:

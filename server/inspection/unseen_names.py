@@ -8,6 +8,7 @@ from epsparql.algebra import Iri, Select, TriplePattern
 from epsparql.algebra.paths import Link
 from epsparql.algebra.patterns import Path
 from epsparql.errors import Span, Warning_
+from epsparql.etalis.parser.vocabulary import ARGUMENT, URN, name_of
 from epsparql.terms import RDF
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes
@@ -68,6 +69,8 @@ def _find_unseen(parsed: ParsedQuery, profiles: Sequence[StreamProfile]) -> list
     }
     found: dict[tuple[str, str], Span | None] = {}
     for kind, iri, span in _list_used(parsed):
+        if iri.startswith(ARGUMENT) and span in found.values():
+            continue  # of an event that was never seen
         if f"<{iri}>" not in seen[kind] and not iri.startswith(_VOCABULARIES):
             found.setdefault((kind, iri), span)
     return [(kind, iri, span) for (kind, iri), span in found.items()]
@@ -79,18 +82,31 @@ def _list_warnings(unseen: Sequence[Used], streams: Sequence[str], profiles: Seq
     covered = "has never carried" if all(profile.is_complete for profile in profiles) else f"has not carried, in its last {count:,} events,"
     subject = " or ".join(f"the stream {stream!r}" for stream in streams)
     return [
-        Warning_("never-seen", f"{subject} {covered} the {kind} <{iri}>{_nearest(kind, iri, profiles)}", span)
+        Warning_(
+            "never-seen",
+            f"{subject} {covered} {_name_kind(kind, f'<{iri}>')}{'' if iri.startswith(ARGUMENT) else _nearest(kind, iri, profiles)}",
+            span,
+        )
         for kind, iri, span in unseen[:MOST_WARNINGS]
     ]
 
 
+def _name_kind(kind: str, name: str) -> str:
+    """Return the words for a name of the kind; an event of a program has the program's own."""
+    iri = name[1:-1]
+    if iri.startswith(ARGUMENT):
+        return f"an event with {iri.removeprefix(ARGUMENT)} arguments"
+    return f"the event {name_of(iri)}" if kind == CLASS and iri.startswith(URN) else f"the {kind} {name}"
+
+
 def _list_used(parsed: ParsedQuery) -> Iterator[Used]:
-    if isinstance(parsed.query, Select) and parsed.query.program:
-        return  # a program's own names are on its own stream
-    for node in walk_nodes(parsed.query.pattern):
+    program = isinstance(parsed.query, Select) and parsed.query.program
+    for node in walk_nodes(parsed.query if program else parsed.query.pattern):
         match node:
             case TriplePattern(_, Iri(predicate), object_):
                 span = parsed.places.find_span(node)
+                if program and span is None:
+                    continue  # it is on the program's own stream, or belongs to an atom whose type says what it is
                 yield PREDICATE, predicate, span
                 if predicate == RDF + "type" and isinstance(object_, Iri):
                     yield CLASS, object_.value, span
@@ -105,4 +121,4 @@ def _nearest(kind: str, iri: str, profiles: Sequence[StreamProfile]) -> str:
     for profile in profiles:
         seen.update({each.name: each.count for each in (profile.predicates if kind == PREDICATE else profile.classes)})
     nearest = find_nearest(f"<{iri}>", seen)
-    return "" if nearest is None else f"; the nearest is {nearest}"
+    return "" if nearest is None else f"; the nearest is {name_of(nearest[1:-1]) if nearest[1:-1].startswith(URN) else nearest}"

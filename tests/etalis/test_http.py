@@ -136,6 +136,40 @@ def test_a_fault_has_its_place(http: httpx.Client) -> None:
     assert http.post("/check", content=PROGRAM, headers=EVENT).json()["errors"] == []
 
 
+def doubts_of(http: httpx.Client, program: str) -> list[tuple[str, int, int, str]]:
+    """Return code, line, column and message of what the server's data say about a program."""
+    marks = http.post("/check", content=program, headers=EVENT).json()["warnings"]
+    found = [(each["code"], each["line"], each["column"], each["message"]) for each in marks]
+    return [each for each in found if each[0] in ("never-seen", "unknown-stream", "silent-stream", "from-stream", "only-instants")]
+
+
+def test_check_compares_a_program_with_what_its_streams_have_carried(http: httpx.Client) -> None:
+    stream = "urn:test:seen"
+    events = "event(price(acme, 1), [1, 2]). event(sold(acme), 2)."
+    assert http.post(f"/streams/{segment(stream)}/events", content=events, headers=STREAM).is_success
+    before = f"from_stream('{stream}').\n"
+    assert doubts_of(http, f"{before}e(X) <- price(X, _) seq sold(X).") == []
+    unseen = [("never-seen", 2, 26, f"the stream '{stream}' has never carried the event solt; the nearest is sold")]
+    assert doubts_of(http, f"{before}e(X) <- (price(X, _) seq solt(X)).1.") == unseen
+    narrow = [("never-seen", 2, 9, f"the stream '{stream}' has never carried an event with 3 arguments")]
+    assert doubts_of(http, f"{before}e(X) <- price(X, _, _).") == narrow
+    derived = "prefix(t, 'http://example.org/').\nt:up(X, Y) <- price(X, Y).\ne(X) <- t:up(X, Y) where t:known(X, Y).\n"
+    assert doubts_of(http, f"{before}{derived}f(X) <- t:uq(X, _).") == [
+        ("never-seen", 5, 9, f"the stream '{stream}' has never carried the predicate <http://example.org/uq>")
+    ]
+
+
+def test_check_tells_of_a_programs_streams(http: httpx.Client) -> None:
+    http.post(f"/streams/{segment('urn:test:fed')}/events", content="event(a(1), 1).", headers=STREAM)
+    (unknown,) = doubts_of(http, "from_stream('urn:test:fedd').\ne(X) <- a(X).")
+    assert unknown[:3] == ("unknown-stream", 1, 13)
+    assert "; the nearest is <urn:test:fed>" in unknown[3]
+    (silent,) = doubts_of(http, "from_stream('urn:test:fed').\nexceptionAlarm(e(X), 10) <- a(X).")
+    assert silent[:3] == ("silent-stream", 2, 16)
+    (waits,) = doubts_of(http, "from_stream('urn:test:fed').\ne(X) <- a(X) seq 7.")
+    assert waits[:3] == ("silent-stream", 2, 18)
+
+
 def test_the_first_line_names_the_policy(http: httpx.Client) -> None:
     wish = {"query": f"#!etalis recent\n{PROGRAM}", "policy": "chronological"}
     assert http.put("/queries/torn", json=wish).json()["code"] == "ele-refused"

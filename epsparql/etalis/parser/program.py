@@ -55,6 +55,7 @@ class Trigger:
 
     name: str | None
     arity: int | None
+    span: Span | None = None
 
 
 @dataclass(slots=True)
@@ -67,11 +68,12 @@ class Program:
     triggers: list[Trigger] = field(default_factory=list)
     reports_defined: bool = False  # the heads of event rules are reported
     policy: str | None = None
-    streams: list[str] = field(default_factory=list)
+    streams: dict[str, Span | None] = field(default_factory=dict)  # those that it reads, with the places of their names
     into: str | None = None  # the stream that derived events are written to
     prefixes: dict[str, str] = field(default_factory=lambda: dict(_PREFIXES))
     dynamic: set[tuple[str, int]] = field(default_factory=set)
     warnings: list[Warning_] = field(default_factory=list)
+    places: list[tuple[object, Span]] = field(default_factory=list)  # of the patterns that events match, and of what waits for time
 
 
 def read_program(text: str) -> Program:
@@ -214,7 +216,7 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
                 refuse(f"'{iri.text[:60]}' is no absolute IRI", iri.span, program.text, "prefix(tr, 'http://example.org/')")
             program.prefixes[prefix.text] = iri.text
         case "from_stream", 1:
-            program.streams.append(_stream_name(program, head))
+            program.streams.setdefault(_stream_name(program, head), head.args[0].span)
         case "into_stream", 1:
             name = _stream_name(program, head)
             if program.into not in (None, name):
@@ -243,7 +245,7 @@ def _add_trigger(program: Program, term: Term) -> None:
         case Name(text="all_defined_events"):
             program.reports_defined = True
         case Struct(name="/", args=(_, _)):
-            program.triggers.append(Trigger(*_predicate_of(program, term)))
+            program.triggers.append(Trigger(*_predicate_of(program, term), term.span))
         case Struct(args=(VariableTerm(),)):
             program.triggers.append(Trigger(term.name, None))
         case _:

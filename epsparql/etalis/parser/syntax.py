@@ -1,5 +1,6 @@
 """This module defines the syntax tree of the ETALIS Language for Events: terms as in Prolog, each with its place."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -106,6 +107,22 @@ def as_struct(term: Term) -> Struct | None:
     if isinstance(term, Name):
         return Struct(term.text, (), term.span, term.iri)
     return term if isinstance(term, Struct) else None
+
+
+_PIECE = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|%[^\n]*|/\*.*?\*/|[()]", re.S)
+"""Quoted text and comments, which may have brackets in them, and brackets."""
+
+
+def extend_to_close(text: str, span: Span) -> Span:
+    """Return the place of an atom with its arguments, from that of its name."""
+    if text[span.end : span.end + 1] != "(":
+        return span
+    depth = 0
+    for found in _PIECE.finditer(text, span.end):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth == 0:
+            return Span(span.start, found.end())
+    return span
 
 
 def list_conjuncts(term: Term) -> list[Term]:
