@@ -145,6 +145,8 @@ _BY_NAME: Mapping[str, tuple[Callable[..., Term], int, int]] = {
     "append": (append_item, 2, 2),
     "cons": (_of_lists(build_list), 2, 65),
     **{NAMED.get(name, name): (_of_lists(operation), len(places), len(places)) for (name, _), (places, operation) in LIST_FUNCTIONS.items()},
+    "written": (lambda term: Literal(written_term(term)), 1, 1),
+    "listed": (lambda items: Literal(f"[{items.lexical}]", TERM) if isinstance(items, Literal) else items, 1, 1),
     "member": (_of_lists(lambda item, whole: Literal("true" if item in list_items(whole) else "false", BOOLEAN)), 2, 2),
     "part": (take_part, 4, 4),
     "datime": (lambda at: instant_literal(_micros(at)), 1, 1),

@@ -1,17 +1,19 @@
 """This module translates event patterns: each operator becomes the operator of the algebra that means the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from epsparql import algebra as a
 from epsparql.errors import Span
 from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
+from epsparql.etalis.parser.aggregates import COUNT, LIST, AggregateTerm, read_aggregate
 from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, extend_to_close, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import argument_predicate, is_iri
 from epsparql.etalis.statics.conditions import TYPE, Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
+from epsparql.etalis.statics.lists import LIST_FUNCTIONS
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import replace_fields, walk_nodes
 
@@ -19,7 +21,7 @@ FUNCTOR_RELATIONS: Mapping[str, a.Relation | None] = {
     ":equals": None, ":meets": a.Relation.MEETS, ":during": a.Relation.DURING, ":starts": a.Relation.STARTS, ":finishes": a.Relation.FINISHES,
     ":par": a.Relation.PAR,
 }  # fmt: skip
-AGGREGATES = {"sum": a.AggregateFunction.SUM, "avg": a.AggregateFunction.AVG, "min": a.AggregateFunction.MIN, "max": a.AggregateFunction.MAX}
+SET_FUNCTIONS = {"sum": a.AggregateFunction.SUM, "avg": a.AggregateFunction.AVG, "min": a.AggregateFunction.MIN, "max": a.AggregateFunction.MAX}
 MOST_TIMES = 100
 """ntimes repeats a pattern at most so often."""
 MOST_PATTERNS = 1_000
@@ -48,8 +50,10 @@ class Patterns:
         if self.parts > MOST_PATTERNS:
             refuse(f"the rule is written out to more than {MOST_PATTERNS:,} patterns", term.span, self.program.text, "rules for parts of it")
         match term:
-            case Struct(":seq", (left, Struct("aggregate", args) as right)):
-                return self._aggregate(left, right, args)
+            case Struct(":seq", (left, Struct("aggregate") as right)):
+                return self._aggregate(left, right)
+            case Struct("aggregate"):
+                return self._aggregate(None, term)
             case Struct(":seq", (left, Struct(":star_times", (right,)))):
                 return self._repeat(left, right, term)
             case Struct(":seq", (left, Struct("prolog", args))):
@@ -94,8 +98,6 @@ class Patterns:
                 return self._translate_instant(instant_micros(term, self.program), term)
             case Struct(":star_times", _):
                 return refuse("star_times stands to the right of a seq alone", term.span, self.program.text, "a seq b star_times")
-            case Struct("aggregate", _):
-                return refuse("aggregate stands to the right of a seq alone", term.span, self.program.text, "a seq aggregate(count, b, N)")
             case Struct("rev", _):
                 return refuse(
                     "rev: a rule takes no event back", term.span, self.program.text, "cnot or fnot, or a retraction sent to a revisable stream"
@@ -220,10 +222,10 @@ class Patterns:
         pattern = a.Union(x.pattern, a.SeqJoin(x.pattern, y.pattern))
         return Translated(pattern, x.bound, x.partial)
 
-    def _local(self, term: Term, x: Translated) -> Term:
-        """Return a pattern whose variables that x does not bind are its own."""
+    def _local(self, term: Term, x: Translated, shown: Set[str] = frozenset()) -> Term:
+        """Return a pattern whose variables are its own, but for those that x binds or that are `shown`."""
         self._refuse_partial(x, term)
-        names = {name: f"{name}~{self.conditions.knowledge.statics.fresh()}" for name in variables_of(term) - x.bound}
+        names = {name: f"{name}~{self.conditions.knowledge.statics.fresh()}" for name in variables_of(term) - x.bound - shown}
         return rename(term, names)
 
     # ------------------------------------------------------------ absence
@@ -270,54 +272,99 @@ class Patterns:
         self.added.append(EventRule(atom, body, head.span))
         return self._event(atom)
 
-    def _aggregate(self, left: Term, term: Struct, args: tuple[Term, ...]) -> Translated:
-        """Translate `A seq aggregate(F, B, V)`: a group for each x, that is its bindings and interval, over the
-        events y of B.
+    def _aggregate(self, left: Term | None, term: Struct) -> Translated:
+        """Translate `A seq aggregate(F, P, V)` and `aggregate(F, P, V)`.
+
+        1. The elements are the solutions y of P, and with A the pairs (x, y) of A seq P.
+        2. A group is a binding of the keys, and with A an x, that is its bindings and interval.
+        3. Each group reports at each instant at which it gains an element. A count or sum is 0 at x itself, too.
         """
-        event = as_struct(args[1]) if len(args) == 3 else None
-        function = as_struct(args[0]) if args else None
-        if event is None or function is None or event.name.startswith(":") or not isinstance(args[2], VariableTerm | Num):
-            refuse("aggregate takes a function, an event and a variable", term.span, self.program.text, "aggregate(sum(Y), b(Y), S)")
-        if self.policy == "chronological":
+        parts = read_aggregate(term, self.program.text)
+        keys = frozenset(key.name for key in parts.keys)
+        if left is not None and self.policy == "chronological":
             refuse("aggregate under the policy chronological", term.span, self.program.text, "recent or unrestricted")
-        x = self._read_through("aggregate", left)
-        local = self._local(Struct(":both", (event, *function.args), term.span), x)
+        x = None if left is None else self._read_through("aggregate", left)
+        local = self._local(Struct(":both", (parts.pattern, *parts.function.args), term.span), x or Translated(a.Bgp(()), frozenset()), keys)
         assert isinstance(local, Struct)
-        y = self._read_through("aggregate", local.args[0])
-        start, end, began = (self._hidden(kind) for kind in ("start", "end", "began"))
-        timed = a.Extend(a.Extend(x.pattern, start, a.Time(a.TimeFunction.START)), end, a.Time(a.TimeFunction.END))
-        pairs = a.SeqJoin(timed, a.Extend(y.pattern, began, a.Time(a.TimeFunction.START)))
-        raw, keys = self._hidden("raw"), tuple(Variable(name) for name in sorted(x.bound | x.partial))
-        aggregate = self._set_function(function, local.args[1:], y)
-        group = Translated(a.Group(pairs, (*keys, start, end), ((raw, aggregate),)), x.bound, x.partial)
+        y = self._read_elements(local.args[0])
+        self._check_bound(parts.keys, y, "the pattern that is aggregated")
+        elements, groups = self._pair(x, y)
+        raw, aggregate = self._hidden("raw"), self._set_function(parts.function, local.args[1:], y)
+        names = tuple(Variable(name) for name in sorted(keys | (frozenset() if x is None else x.bound | x.partial)))
+        group = a.Group(elements, (*names, *groups), ((raw, aggregate),), _make_window(parts))
+        bound = keys | (frozenset() if x is None else x.bound)
+        partial = frozenset() if x is None else x.partial - keys
         value = self._hidden("value").name
-        found = self.conditions.bind(group, value, call("number", a.Var(raw)))
-        if function.name in ("count", "sum"):
+        result = call("listed" if aggregate.function is a.AggregateFunction.GROUP_CONCAT else "number", a.Var(raw))
+        found = self.conditions.bind(Translated(group, bound, partial), value, result)
+        if x is not None and not keys and parts.function.name in (COUNT, "sum"):
             zero = self.conditions.bind(x, value, count_constant(0))
             found = replace_fields(found, pattern=a.Union(found.pattern, zero.pattern))
-        return self._name_result(found, Variable(value), args[2])
+        return self._name_result(found, Variable(value), parts)
 
-    def _name_result(self, found: Translated, value: Variable, target: Term) -> Translated:
+    def _read_elements(self, pattern: Term) -> Translated:
+        """Return the solutions of a pattern that is aggregated, each once for each binding and interval."""
+        y = self._read_through("aggregate", pattern)
+        if isinstance(pattern, Name) or (isinstance(pattern, Struct) and not pattern.name.startswith(":") and pattern.name != "aggregate"):
+            return y  # an event, whose solutions are so
+        shown = tuple(Variable(name) for name in sorted(y.bound | y.partial))
+        return replace_fields(y, pattern=a.SubSelect(y.pattern, shown, True))
+
+    def _pair(self, x: Translated | None, y: Translated) -> tuple[a.Pattern, tuple[Variable, ...]]:
+        """Return the elements of an aggregate, and the hidden variables that tell groups apart beside the keys."""
+        if x is None:
+            one = self._hidden("one")
+            return a.Extend(y.pattern, one, count_constant(1)), (one,)  # without a key, a group without elements would report
+        start, end, began = (self._hidden(kind) for kind in ("start", "end", "began"))
+        timed = a.Extend(a.Extend(x.pattern, start, a.Time(a.TimeFunction.START)), end, a.Time(a.TimeFunction.END))
+        return a.SeqJoin(timed, a.Extend(y.pattern, began, a.Time(a.TimeFunction.START))), (start, end)
+
+    def _name_result(self, found: Translated, value: Variable, parts: AggregateTerm) -> Translated:
+        """Return the reports with the target bound to the value, or to what the program's function makes of the list."""
+        if self._is_custom(parts.function):
+            goal = Struct(parts.function.name, (VariableTerm(value.name, parts.function.span), parts.target), parts.function.span)
+            found = self.conditions.apply_goals(replace_fields(found, bound=found.bound | {value.name}), goal, self.outside)
+            return replace_fields(found, bound=found.bound - {value.name})
         found = replace_fields(found, bound=found.bound - {value.name})
-        if isinstance(target, VariableTerm) and target.name not in found.bound:
-            return self.conditions.bind(found, target.name, a.Var(value))
-        return self.conditions.keep(found, same(self.conditions.value(target, {}), a.Var(value)))
+        if isinstance(parts.target, VariableTerm) and parts.target.name not in found.bound:
+            return self.conditions.bind(found, parts.target.name, a.Var(value))
+        return self.conditions.keep(found, same(self.conditions.value(parts.target, {}), a.Var(value)))
+
+    def _is_custom(self, function: Struct) -> bool:
+        """Return whether a function of one value is a predicate of the program: of the list of values, and the result."""
+        key = function.name, 2
+        return (
+            len(function.args) == 1
+            and function.name not in SET_FUNCTIONS
+            and (key in LIST_FUNCTIONS or self.conditions.knowledge.statics.is_own(key))
+        )
 
     def _set_function(self, function: Struct, arguments: tuple[Term, ...], y: Translated) -> a.Aggregate:
-        if (function.name, len(arguments)) == ("count", 0):
+        if (function.name, len(arguments)) == (COUNT, 0):
             return a.Aggregate(a.AggregateFunction.COUNT, None)
-        if function.name not in AGGREGATES or len(arguments) != 1:
-            refuse(f"the aggregate {function.indicator} is not known", function.span, self.program.text, "count, sum(X), avg(X), min(X) or max(X)")
-        for variable in list_variables(arguments[0]):
+        listed = len(arguments) == 1 and (function.name == LIST or self._is_custom(function))
+        if not listed and (function.name not in SET_FUNCTIONS or len(arguments) != 1):
+            expected = "count, sum(X), avg(X), min(X), max(X), list(X), or f(X) with static rules for f(List, Result)"
+            refuse(f"the aggregate {function.indicator} is not known", function.span, self.program.text, expected)
+        self._check_bound(arguments, y, "the pattern that is aggregated")
+        if listed:
+            value = self.conditions.canonical if is_expression(arguments[0]) else self.conditions.value
+            return a.Aggregate(a.AggregateFunction.GROUP_CONCAT, call("written", value(arguments[0], {})), separator=",")
+        number = a.Arithmetic(a.Operator.ADD, self.conditions.arithmetic(arguments[0], {}), count_constant(0))
+        return a.Aggregate(SET_FUNCTIONS[function.name], number)
+
+    def _check_bound(self, terms: Iterable[Term], y: Translated, where: str) -> None:
+        """Check that a pattern binds the variables of some terms. Raises EleRefused."""
+        for variable in (variable for term in terms for variable in list_variables(term)):
             if variable.name not in y.bound:
-                refuse(
-                    f"variable {variable.name.partition('~')[0]} is not bound",
-                    variable.span,
-                    self.program.text,
-                    "a variable of the event that is aggregated",
-                )
-        value = a.Arithmetic(a.Operator.ADD, self.conditions.arithmetic(arguments[0], {}), count_constant(0))
-        return a.Aggregate(AGGREGATES[function.name], value)
+                name = variable.name.partition("~")[0]
+                refuse(f"variable {name} is not bound", variable.span, self.program.text, f"a variable of {where}")
+
+
+def _make_window(parts: AggregateTerm) -> a.RowsWindow | a.RangeWindow | None:
+    if parts.rows is not None:
+        return a.RowsWindow(parts.rows)
+    return None if parts.length is None else a.RangeWindow(parts.length)
 
 
 def _join_bindings(pattern: a.Pattern, x: Translated, y: Translated) -> Translated:

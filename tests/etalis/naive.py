@@ -24,12 +24,25 @@ RELATIONS: dict[str, Callable[[int, int, int, int], bool]] = {
     ":starts": lambda s, e, t, f: s == t and e < f,
     ":finishes": lambda s, e, t, f: e == f and s > t,
 }
+FUNCTIONS: dict[str, Callable[[list[int]], int]] = {
+    "count": len,
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "last": lambda values: values[-1],
+    "spread": lambda values: max(values) - min(values),
+}
+"""`last` is a function of lists, and `spread` one that programs here define: the greatest less the least."""
 COMPARED: dict[str, Callable[[int, int], bool]] = {
     "<": lambda a, b: a < b,
     "=<": lambda a, b: a <= b,
     "=:=": lambda a, b: a == b,
     "=\\=": lambda a, b: a != b,
 }
+
+
+class Ambiguous(Exception):
+    """Signals a window whose elements depend on an order that the definition leaves to hidden variables."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +81,10 @@ def solve(term: Term, events: set[Event]) -> set[NaiveSolution]:
             x = solve(left, events)
             mine = frozenset(v.name for v in list_variables(left))
             return x | {NaiveSolution(only(z, mine), z.start, z.end) for z in joined(x, solve(right, events), RELATIONS[":seq"])}
-        case Struct(":seq", (left, Struct("aggregate", (function, event, VariableTerm(name))))):
-            return set(aggregated(left, function, event, name, events))
+        case Struct(":seq", (left, Struct("aggregate") as right)):
+            return set(aggregated(solve(left, events), right, events))
+        case Struct("aggregate"):
+            return set(aggregated(None, term, events))
         case Struct(":or", (left, right)):
             return solve(left, events) | solve(right, events)
         case Struct(":within", (inner, Num(limit))):
@@ -134,16 +149,44 @@ def not_between(left: Term, right: Term, absent: Term, events: set[Event]) -> It
                 yield both
 
 
-def aggregated(left: Term, function: Term, event: Term, name: str, events: set[Event]) -> Iterator[NaiveSolution]:
+def aggregated(xs: set[NaiveSolution] | None, term: Struct, events: set[Event]) -> Iterator[NaiveSolution]:
+    """Yield what each group reports at each end of an element: y, or with xs the pairs of an x and a later y."""
+    function, pattern, target, *options = term.args
     atom = as_struct(function)
     assert atom is not None
-    for x in solve(left, events):
-        later = [y for y in solve(event, events) if x.end < y.start and agree(x, y)]
-        yield NaiveSolution(x.bindings | {(name, 0)}, x.start, x.end)
-        for at in {y.end for y in later}:
-            members = [dict(y.bindings) for y in later if y.end <= at]
-            total = len(members) if atom.name == "count" else sum(value(atom.args[0], member) for member in members)
-            yield NaiveSolution(x.bindings | {(name, total)}, x.start, at)
+    assert isinstance(target, VariableTerm)
+    given = {option.name: option.args for option in options if isinstance(option, Struct)}
+    keys = frozenset(key.name for key in given.get("group_by", ()) if isinstance(key, VariableTerm))
+    groups: dict[tuple[NaiveSolution | None, frozenset[tuple[str, int]]], list[tuple[int, int, int]]] = {}
+    for x, y in product([None] if xs is None else xs, solve(pattern, events)):
+        if x is None or (x.end < y.start and agree(x, y)):
+            bindings = dict(y.bindings if x is None else x.bindings | y.bindings)
+            member = y.end, y.start if x is None else x.start, value(atom.args[0], bindings) if atom.args else 1
+            groups.setdefault((x, only(y, keys)), []).append(member)
+    for (x, key), members in groups.items():
+        for at in {end for end, _, _ in members}:
+            window = windowed(sorted(member for member in members if member[0] <= at), at, given, atom.name)
+            found = FUNCTIONS[atom.name]([number for _, _, number in window])
+            known = key if x is None else key | x.bindings
+            yield NaiveSolution(known | {(target.name, found)}, min(start for _, start, _ in window), at)
+    if xs is not None and not keys and atom.name in ("count", "sum"):
+        yield from (NaiveSolution(x.bindings | {(target.name, 0)}, x.start, x.end) for x in xs)
+
+
+def windowed(members: list[tuple[int, int, int]], at: int, given: dict[str, tuple[Term, ...]], function: str) -> list[tuple[int, int, int]]:
+    """Return what a window has of elements in order. Raises: Ambiguous."""
+    size = int(term.value) if isinstance(term := (given.get("rows") or given.get("range") or (None,))[0], Num) else 0
+    if "range" in given:
+        members = [member for member in members if member[0] > at - size]
+    if function == "last" and len({number for end, start, number in members if (end, start) == members[-1][:2]}) > 1:
+        raise Ambiguous
+    if "rows" not in given or len(members) <= size:
+        return members
+    inside, outside = members[-size:], members[-size - 1]
+    tied = {number for end, start, number in members if (end, start) == outside[:2]}
+    if inside[0][:2] == outside[:2] and len(tied) > 1:
+        raise Ambiguous
+    return inside
 
 
 def holds(goal: Term, bindings: Bindings) -> bool:

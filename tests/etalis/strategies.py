@@ -37,6 +37,18 @@ def patterns(names: tuple[str, ...]) -> st.SearchStrategy[str]:
     return st.recursive(plain, larger, max_leaves=4)
 
 
+def aggregates(names: tuple[str, ...], functions: tuple[str, ...]) -> st.SearchStrategy[str]:
+    """Return bodies that bind V: an aggregate over a pattern, maybe after an event, by X, or in a window."""
+    return st.builds(
+        lambda left, function, pattern, keys, window: f"{left}aggregate({function}, {pattern}, V{keys}{window})",
+        st.sampled_from(("", "", "a(X) seq ", f"{names[-1]}(Z) seq ")),
+        st.sampled_from(functions),
+        patterns(names),
+        st.sampled_from(("", "", ", group_by(X)")),
+        st.sampled_from(("", ", rows(1)", ", rows(2)", ", rows(3)", ", range(1)", ", range(4)")),
+    )
+
+
 @st.composite
 def streams(draw: st.DrawFn) -> list[Event]:
     one = st.builds(

@@ -44,6 +44,23 @@ PROGRAMS = [
                  [on("d", [1], 1, 2), on("d", [1.5], 1, 3)], id="an average; what is no number leaves the report out"),
     pytest.param("d(V) <- a seq aggregate(sum(X), b(X), V).", "event(a,1). event(b(4),[2,3]). event(b(4),[3,3]).",
                  [on("d", [0], 1), on("d", [8], 1, 3)], id="equal events on two intervals count twice"),
+    pytest.param("d(V) <- aggregate(sum(X), a(X), V, rows(2)).", "event(a(1),1). event(a(2),2). event(a(4),4).", [on("d", [1], 1), on("d", [3], 1, 2), on("d", [6], 2, 4)], id="the last two"),
+    pytest.param("d(V) <- aggregate(sum(X), a(X), V, range(2)).", "event(a(1),1). event(a(2),2). event(a(4),4).", [on("d", [1], 1), on("d", [3], 1, 2), on("d", [4], 4)],
+                 id="the last two seconds; what ended just two seconds ago is out"),
+    pytest.param("d(X, V) <- aggregate(count, a(X, _), V, group_by(X), rows(2)).", "event(a(1,x),1). event(a(2,x),2). event(a(1,y),3). event(a(1,z),4).",
+                 [on("d", [1, 1], 1), on("d", [2, 1], 2), on("d", [1, 2], 1, 3), on("d", [1, 2], 3, 4)], id="a group for each key"),
+    pytest.param("d(V) <- aggregate(sum(Y), (a(X) seq b(X, Y)), V).", "event(a(1),1). event(b(1,4),2). event(b(2,8),3). event(b(1,16),4).", [on("d", [4], 1, 2), on("d", [20], 1, 4)],
+                 id="the sum over a sequence"),
+    pytest.param("d(V) <- aggregate(count, (a(_) or b(_)), V, range(1min)).", "event(a(1),1). event(b(1),1). event(b(2),[2,3]).", [on("d", [2], 1), on("d", [3], 1, 3)], id="any operator in an aggregate"),
+    pytest.param("d(X, V) <- s(X) seq aggregate(max(Y), (a(X, Y) where Y < 9), V, rows(1)).", "event(s(1),1). event(a(1,3),2). event(a(1,9),3). event(a(2,4),4). event(a(1,2),5).",
+                 [on("d", [1, 3], 1, 2), on("d", [1, 2], 1, 5)], id="a window after each event"),
+    pytest.param("d(V) <- aggregate(list(f(X)), a(X), V, rows(2)).", "event(a(x),1). event(a('Y z'),2). event(a(\"3\"),3).",
+                 [on("d", [[{"functor": "f", "args": [x]} for x in xs]], start, end)
+                  for xs, start, end in ((["x"], 1, 1), (["x", "Y z"], 1, 2), (["Y z", {"string": "3"}], 2, 3))], id="a list of structs"),
+    pytest.param("median(L, M) :- msort(L, S), length(L, N), K is N // 2, nth0(K, S, M). d(V) <- aggregate(median(X), a(X), V, rows(3)).", "event(a(1),1). event(a(9),2). event(a(5),3). event(a(6),4).",
+                 [on("d", [1], 1), on("d", [9], 1, 2), on("d", [5], 1, 3), on("d", [6], 2, 4)], id="a function that static rules define"),
+    pytest.param("big(L, X) :- member(X, [1,2,3]), member(X, [2,3]), p(L). p([9]). d(V) <- aggregate(big(X), a(X), V).", "event(a(9),1). event(a(8),2).", [on("d", [2], 1), on("d", [3], 1)],
+                 id="a function with two answers, and with none"),
     pytest.param("d(X) <- a(X) where \\+ X < 3.", "event(a(1),1). event(a(x),2). event(a(4),3).", [on("d", ["x"], 2), on("d", [4], 3)], id="no number is not less"),
     pytest.param("d(Y) <- a(X) where (Y = X ; Y is X + 1).", "event(a(1),1).", [on("d", [1], 1), on("d", [2], 1)], id="two answers of a condition"),
     pytest.param("d(X // 2, X mod 2, 2 ** X) <- a(X).", "event(a(7),1).", [on("d", [3, 1, 128], 1)], id="arithmetic in a head"),
@@ -142,12 +159,17 @@ def test_static_rules_read_the_background(tmp_path: Path, rules: str, found: lis
 def test_the_page(tmp_path: Path) -> None:
     """The examples of the page on this language run, and the first gives the line that the page shows."""
     page = (Path(__file__).parents[2] / "docs/etalis.md").read_text(encoding="utf-8")
-    program, stream, routes, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    program, stream, averages, routes, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     found = run_program(tmp_path, program, stream)
     assert len(found) == 6
     (shown,) = re.findall(r"`(\{.*\})`", page)
     assert reported(shown) in found
     assert get_shape(query_text(writer)[0]).into == "urn:rises"
+    sent = "event(price(a,1),1). event(price(a,5),2). event(price(b,8),3). event(price(a,3),4). event(open,5). event(bid(x,7),6). event(accepted(x),7). event(price(a,2),62)."
+    seen = [(line.event, line.args) for line in sorted(run_program(tmp_path, averages, sent), key=lambda line: line.end)]
+    assert [args for event, args in seen if event == "average"] == ['["a", 1]', '["a", 3]', '["b", 8]', '["a", 3]', json.dumps(["a", 10 / 3])]
+    assert [args for event, args in seen if event == "jitter"] == ["[0]", "[6]", "[1]"]
+    assert [args for event, args in seen if event == "total"] == ["[0]", "[7]"]
     closed = "event(at(7, a), 1). event(closed(b, d), 2). event(closed(c, e), 3). event(closed(a, d), 4)."
     found = run_program(tmp_path, routes, closed)
     wanted = [(["a", "c", "e", "d"], 2), (["a", "b", "d"], 3)]
@@ -164,6 +186,14 @@ REFUSED = [
     ("s(X) :- rdf:b(X, Y), s(Y). e(X) <- a(X) where s(X).", "INTO BACKGROUND"),
     ("e <- a seq rev(b).", "takes no event back"),
     ("e(X) <- a(X) seq aggregate(count, b, N) where N > 1. e(X) <- e(X) seq aggregate(count, b, N).", "recursion through aggregate"),
+    ("e(N) <- aggregate(count, e(_), N).", "recursion through aggregate"),
+    ("e(N) <- aggregate(count, b, N, rows(0)).", "whole number from 1"),
+    ("e(N) <- aggregate(count, b, N, range(0)).", "a window has a length"),
+    ("e(N) <- aggregate(count, b, N, rows(2), range(2)).", "no option of aggregate"),
+    ("e(N) <- aggregate(count, b(X), N, group_by(Y)).", "variable Y is not bound"),
+    ("e(N) <- aggregate(median(X), b(X), N).", "the aggregate median/1 is not known"),
+    ("e(X) <- aggregate(sum(X), b(X), N).", "variable X in the head"),
+    ("e(N) <- aggregate(count, a or b, N, last(2)).", "no option of aggregate"),
     ("set_etalis_flag(event_consumption_policy, chronological). e(N) <- a seq aggregate(count, b, N).", "chronological"),
     ("e <- a. r2 : f <- b. event_rule_property(r3, window, 1).", "label"),
     ("p(1). p(X) :- p(Y), X is Y + 1. e <- a where p(1).", "grows beyond"),
@@ -236,6 +266,10 @@ def test_a_prefix_is_an_absolute_iri() -> None:
         ("NOT(c(X)).[a(X), b(X)]", "unrestricted", [9]),
         ("a(X) equals b(X)", "unrestricted", []),
         ("a(X) or b(X) where X > 3", "unrestricted", []),
+        ("aggregate(list(X), a(X), _)", "unrestricted", [9]),
+        ("aggregate(list(X), a(X), _, rows(5))", "unrestricted", []),
+        ("aggregate(sum(X), (a(X) seq b(X)), _)", "unrestricted", [33]),
+        ("aggregate(sum(X), ((a(X) seq b(X)).5), _)", "unrestricted", []),
         ("a(X) seq b(Y)", "recent", []),
         ("a(X) and b(Y)", "recent-longest", []),
         ("a(X) seq b(X)", "recent", [14]),
@@ -244,6 +278,6 @@ def test_a_prefix_is_an_absolute_iri() -> None:
 )
 def test_operators_that_keep_events_for_ever_are_told(body: str, policy: str, columns: list[int]) -> None:
     """A rule's window bounds what its operators keep; `recent` without a shared variable keeps one event."""
-    text, _ = query_text(f"e(X) <- {body}.", policy)
+    text, _ = query_text(f"e(1) <- {body}.", policy)
     found = [warning for warning in epsparql.parse(text).warnings if warning.code == "unbounded-state"]
     assert sorted(warning.span.place(text)[1] for warning in found if warning.span is not None) == columns

@@ -2,6 +2,7 @@
 the same intervals.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
@@ -14,7 +15,7 @@ from epsparql.etalis.parser.program import EventRule, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables
 from epsparql.etalis.translator import query_text
 from tests.etalis.naive import Event
-from tests.etalis.strategies import occurrences, patterns, streams
+from tests.etalis.strategies import aggregates, occurrences, patterns, streams
 from tests.soak import examples
 from tests.support.ntriples import parse_statement
 from tests.support.run_both import block, entries, in_order, run
@@ -35,7 +36,8 @@ def programs(draw: st.DrawFn) -> str:
     """Return rules of which one reads another's events, or its own."""
     first, second = draw(patterns(("a", "b", "c"))), draw(patterns(("a", "b", "d")))
     recursion = draw(st.sampled_from(["", "d(X) <- d(X) seq c(X).\n", "d(X) <- (d(X) seq c(_)) cnot a(X).\n"]))
-    return f"d(X + 1) <- {first}.\n{recursion}e(X) <- {second}.\n"
+    counted = draw(st.just("") | st.builds("f(V) <- {}.\n".format, aggregates(("a", "b", "d"), ("count", "sum(X)", "min(X)", "max(X + 1)"))))
+    return f"d(X + 1) <- {first}.\n{recursion}e(X) <- {second}.\n{counted}"
 
 
 @dataclass
@@ -48,7 +50,7 @@ class _Text:
     def rule(self, rule: EventRule) -> str:
         """Return the query that derives the events of a rule."""
         (argument,) = rule.head.args
-        value = "?X" if isinstance(argument, VariableTerm) else self.value(argument)
+        value = self.value(argument)
         return f"CONSTRUCT {{ {_DERIVED.format(rule.head.name, '?value')} }} WHERE {{ {{ {self.group(rule.body)} }} BIND({value} AS ?value) }}"
 
     def group(self, term: Term) -> str:
@@ -56,6 +58,10 @@ class _Text:
             case Struct(":seq", (left, Struct(":star_times", (right,)))):
                 mine = " ".join(sorted({f"?{v.name}" for v in list_variables(left)}))
                 return f"{{ {self.group(left)} UNION {{ SELECT {mine} WHERE {{ {self.group(left)} SEQ {self.group(right)} }} }} }}"
+            case Struct(":seq", (left, Struct("aggregate") as right)):
+                return self.aggregate(left, right)
+            case Struct("aggregate"):
+                return self.aggregate(None, term)
             case Struct(":or", (left, right)):
                 return f"{{ {self.group(left)} UNION {self.group(right)} }}"
             case Struct(":within", (inner, Num(limit))):
@@ -72,6 +78,27 @@ class _Text:
                 return f"{{ {self.group(left)} {_OPERATORS[name]} {self.group(right)} }}"
             case _:
                 return self.atom(term)
+
+    def aggregate(self, left: Term | None, term: Struct) -> str:
+        """Return the groups of a sub-SELECT: without a key, those of a constant, so that no empty group reports."""
+        function, pattern, target, *options = term.args
+        given = {option.name: option.args[0] for option in options if isinstance(option, Struct)}
+        text, atom = self.group(pattern), as_struct(function)
+        inner = f"{{ SELECT DISTINCT {' '.join(sorted(set(re.findall(r'[?](?!node)[A-Za-z0-9]+', text))))} WHERE {text} }}"
+        assert atom is not None
+        whole = f"COUNT(*) AS {self.value(target)}" if not atom.args else f"{atom.name.upper()}({self.value(atom.args[0])}) AS {self.value(target)}"
+        window = f"ROWS {self.value(given['rows'])}" if "rows" in given else f"RANGE 'PT{self.value(given['range'])}S'" if "range" in given else ""
+        window = f" WINDOW [{window}]" if window else ""
+        keys = ["?X"] if "group_by" in given else []
+        if left is None:
+            return f"{{ SELECT {' '.join(keys)} ({whole}) WHERE {{ {inner} BIND(1 AS ?one) }} GROUP BY ?one {' '.join(keys)}{window} }}"
+        mine = sorted({f"?{v.name}" for v in list_variables(left)})
+        times = "BIND(getSTARTTIME() AS ?from) BIND(getENDTIME() AS ?to)"
+        pairs = f"{{ {self.group(left)} {times} }} SEQ {{ {inner} BIND(getSTARTTIME() AS ?began) }}"
+        by = " ".join(dict.fromkeys((*mine, *keys)))
+        groups = f"{{ SELECT {by} ({whole}) WHERE {{ {pairs} }} GROUP BY {by} ?from ?to{window} }}"
+        zero = f"{{ {self.group(left)} BIND(0 AS {self.value(target)}) }}"
+        return f"{{ {groups} UNION {zero} }}" if not keys and atom.name in ("count", "sum") else groups
 
     def atom(self, term: Term) -> str:
         atom = as_struct(term)

@@ -55,7 +55,7 @@ def _list_together(body: Term) -> Iterator[list[Term]]:
                 case Struct(":cnot" | ":fnot", (inner, absent)):
                     pending.append(inner)
                     apart.append(absent)
-                case Struct(":<-", (_, inner)):
+                case Struct(":<-", (_, inner)) | Struct("aggregate", (_, inner, _, *_)):
                     apart.append(inner)
                 case Struct(":seq", (left, Struct(":star_times", (right,)))):
                     pending.append(left)

@@ -125,7 +125,11 @@ class _Reader:
                 return ANY if atom is None else self._measure_event(atom)
             case Struct((":seq" | ":forall_seq"), (left, Struct("prolog", _))):
                 return self._measure(left)
-            case Struct((":seq" | ":forall_seq"), (left, Struct("aggregate" | ":star_times", _))):
+            case Struct("aggregate", (_, inner, _, *_)):
+                return self._measure(inner)._replace(most=_EVER).close()
+            case Struct((":seq" | ":forall_seq"), (left, Struct("aggregate" | ":star_times", _) as right)):
+                if right.name == "aggregate":
+                    self._measure(right)
                 x = self._measure(left)
                 return Bounds(x.least, start=x.start, end=(x.end[0], _EVER), timeless=x.timeless, derived=x.derived).close()
             case Struct(name, (left, right)) if name.startswith(":"):

@@ -69,6 +69,8 @@ def _list_heads(rule: EventRule, program: Program) -> Iterator[Struct]:
                 if atom is not None:
                     yield predicate_atom(atom, program)
                 pending.append(body)
+            case Struct("aggregate", (_, inner, _, *_)):
+                pending.append(inner)
             case Struct(name, parts) if name.startswith(":"):
                 pending += parts
             case _:
@@ -82,8 +84,8 @@ def _list_atoms(body: Term, program: Program) -> Iterator[Struct]:
             yield from _list_atoms(inner, program)
         case Struct(":<-", (_, inner)):
             yield from _list_atoms(inner, program)
-        case Struct("aggregate", (_, event, _)):
-            yield from _list_atoms(event, program)
+        case Struct("aggregate", (_, inner, _, *_)):
+            yield from _list_atoms(inner, program)
         case Struct("prolog" | "datime", _):
             return
         case Struct(name, parts) if name.startswith(":"):

@@ -135,7 +135,20 @@ not_between = node(  # NOT(C).[A, B]
     + sign("]", expected="]"),
     nodes.build_not,
 )
-event = number_with_unit() | string | goal_compound | compound | constant | not_between | variable("an event") | pattern_in_parentheses | cut
+aggregate = node(  # aggregate(Function, Pattern, Term, Options)
+    terminal(r"aggregate\(", make_sign_named("aggregate"))
+    + argument
+    + next_argument
+    + pattern
+    + next_argument
+    + argument
+    + (next_argument + argument)[...]
+    + close_paren,
+    nodes.build_aggregate,
+)
+event = (
+    number_with_unit() | string | aggregate | goal_compound | compound | constant | not_between | variable("an event") | pattern_in_parentheses | cut
+)
 star_times = event_word("star_times")[...]
 missing_comma = terminal("(?![,}])", nodes.warn_of_comma)
 braces = node(sign("{") + argument + ((comma | missing_comma) + argument)[...] + sign("}"), nodes.build_braces)

@@ -171,6 +171,11 @@ def build_not(source: QueryText, found: Found) -> Term:
     return Struct(":cnot", (Struct(":seq", (left, right), found[0].span), absent), found[0].span)
 
 
+def build_aggregate(source: QueryText, found: Found) -> Struct:
+    """Return aggregate(F, P, V) with its options."""
+    return Struct("aggregate", _list_terms(found[1:]), found[0].span)
+
+
 # ---------------------------------------------------------------- clauses
 def check_head(source: QueryText, found: Found) -> Term:
     head: Term = found[0]

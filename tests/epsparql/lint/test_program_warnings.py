@@ -32,6 +32,7 @@ IMPOSSIBLE = [
         "exceptionAlarm(alarm(X), 10) <- a(X).\nw : e(X) <- alarm(X) and b(X).\nevent_rule_property(w, event_rule_window, 5).", "2:5",
         f"{NEVER}, unless alarm/1 is also sent: a result lasts at least 10 s, and the window is 5 s: make the window longer", id="the window of a label, and an alarm",
     ),
+    pytest.param("e(N) <- aggregate(count, (9 seq a seq 5), N).", "1:35", f"{NEVER}: what stands on the left of seq never ends before what stands on its right begins", id="inside of an aggregate"),
     pytest.param("e <- a or (b meets 4) or ((7 meets b) seq c).0.", "1:46", f"{NEVER}: a result lasts at least 0.000001 s, and the window is 0 s: make the window longer", id="an alternative"),
 ]  # fmt: skip
 POSSIBLE = [
@@ -40,6 +41,7 @@ POSSIBLE = [
     "prefix(tr, 'http://e/'). e(X) <- (tr:p(X) seq a).0.",
     "e(X) <- (e(X) seq a(X)).1. e(X) <- b(X).",
     "e(X) <- (a(X) seq b(X) star_times).0. f(X, N) <- (a(X) seq aggregate(count, b(_), N)).0.",
+    "e(N) <- aggregate(count, (a seq b), N) within 1. f(N) <- aggregate(count, (a(X) where X > 1), N).",
     "e <- (a meets b).0. f <- (a starts b).1ms. g <- NOT(c).[5, 9].",
     "exceptionAlarmAbsoluteDatime(late, 20) <- a. e <- (late and b).1.",
 ]
