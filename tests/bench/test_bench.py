@@ -83,8 +83,8 @@ def matches_of(workload: str, n: int, k: int) -> int:
 
 LINES = [
     pytest.param(lambda: calls.measure("W1", 2_000, 200), {"p50_us", "p99_us", "solutions_p99_us"}, id="calls"),
-    pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries"),
-    pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared"),
+    pytest.param(lambda: queries.measure(20, 4_000), {"ratio", "registering_ms", "without_parsing_ms"}, id="queries", marks=pytest.mark.soak),
+    pytest.param(lambda: shared.measure(5, 4_000), {"ratio", "goals", "unshared_goals"}, id="shared", marks=pytest.mark.soak),
     pytest.param(
         lambda: reasoning.measure(2_000, 300, 400),
         {"kernel_us_an_event", "events_per_s", "closing_s", "registering_ms", "adding_ms", "removing_ms", "many_loading_s", "many_peak_rss_mb"},

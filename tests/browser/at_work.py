@@ -51,10 +51,6 @@ def table(page: Page) -> Locator:
     return page.get_by_role("region", name="Solutions, the newest first")
 
 
-def row_count(page: Page) -> int:
-    return int(table(page).locator("table").get_attribute("aria-rowcount") or 0)
-
-
 def ids_on_screen(page: Page) -> list[str]:
     """Return the ids of all rows in order of emission, found by scrolling through the table."""
     found: list[str] = table(page).evaluate(_ALL_ROWS)

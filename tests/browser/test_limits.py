@@ -157,17 +157,6 @@ def test_a_stream_that_is_only_read_takes_events_from_its_page(page: Page, clien
     assert client.query("alert")["unfed"] == []
 
 
-def test_a_wide_plan_fits(page: Page) -> None:
-    work.run_example(page, "Tsunami")
-    page.get_by_role("tab", name="Plan").click()
-    expect(page.locator(".step").filter(has_text="SELECT")).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Larger").click()
-    page.get_by_role("button", name="Larger").click()
-    expect(page.locator(".step").filter(has_text="SELECT")).not_to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Fit").click()
-    expect(page.locator(".step").filter(has_text="SELECT")).to_be_in_viewport(ratio=1)
-
-
 def test_a_query_that_waits_for_time_names_the_setting_that_lets_it_pass(page: Page, client: Client) -> None:
     client.register(
         "still", 'SELECT ?s FROM STREAM <hall> { { ?s <http://example.org/value> ?v } WITHOUT { ?s <http://example.org/value> ?w } FOR "PT1H" }'

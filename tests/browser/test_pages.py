@@ -3,13 +3,12 @@ the way to the documentation.
 """
 
 from importlib.metadata import version
-from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from epsparql.client import Client
-from tests.browser.test_access import find_violations
+from tests.browser.test_access import find_violations, set_scheme
 from tests.browser.test_connectors import enter
 from tests.server.conftest import EX, event, values
 from tests.soak import is_full
@@ -140,12 +139,10 @@ def test_a_reader_sees_what_may_be_seen(context: BrowserContext, restricted: str
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_pages_on_three_widths(page: Page, client: Client, scheme: Any) -> None:
+def test_the_pages_on_three_widths(page: Page, client: Client) -> None:
     """One width is enough in the dark outside of `make soak`: colours do not depend on it."""
     load(client)
     client.register("waiting", values("never"))
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     for title in ("SPARQL", "Lag and errors", "waiting"):
         page.set_viewport_size({"width": WIDTHS[-1], "height": 844})
         go(page, title)
@@ -155,10 +152,12 @@ def test_the_pages_on_three_widths(page: Page, client: Client, scheme: Any) -> N
         if title == "waiting":
             page.get_by_role("tab", name="Webhooks").click()
             expect(page.get_by_text("None yet.")).to_be_visible()
-        for width in WIDTHS if scheme == "light" or is_full() else WIDTHS[-1:]:
-            page.set_viewport_size({"width": width, "height": 844})
-            assert page.evaluate("document.documentElement.scrollWidth") == width, (title, width)
-            assert find_violations(page, scheme) == [], (title, width)
+        for scheme in ("light", "dark"):
+            set_scheme(page, scheme)
+            for width in WIDTHS if scheme == "light" or is_full() else WIDTHS[-1:]:
+                page.set_viewport_size({"width": width, "height": 844})
+                assert page.evaluate("document.documentElement.scrollWidth") == width, (title, width)
+                assert find_violations(page, scheme) == [], (title, scheme, width)
 
 
 def test_the_ways_to_pages_stay_in_sight(page: Page, client: Client) -> None:

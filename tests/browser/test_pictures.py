@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from epsparql.client import Client
-from tests.browser.test_access import find_violations
+from tests.browser.test_access import NARROW, find_violations
 from tests.server.conftest import EX, moment
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ def test_values_of_a_past_range(page: Page, client: Client) -> None:
     expect(page.locator(".empty")).to_contain_text("to run the query")
 
 
-@pytest.mark.parametrize("width", [390, 1024])
+@pytest.mark.parametrize("width", NARROW)
 def test_a_chart_without_a_mouse(page: Page, client: Client, width: int) -> None:
     client.register("rooms", HALL)
     send_rooms(client, *range(5))
@@ -174,7 +174,7 @@ def test_points_of_wkt_on_a_map(page: Page, client: Client) -> None:
     expect(places(page)).to_have_count(3)
 
 
-@pytest.mark.parametrize("width", [390, 1024])
+@pytest.mark.parametrize("width", NARROW)
 def test_a_map_of_two_variables_without_a_mouse(page: Page, client: Client, width: int) -> None:
     """The buoys lie on both sides of the date line, and near each other on the map."""
     client.register("buoys", BUOYS)

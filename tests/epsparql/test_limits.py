@@ -24,10 +24,7 @@ CORPUS = [
     *fuzz_texts.corpus(),
     *(path.read_text() for path in sorted((SHARED / "conformance" / "random").glob("*/query.rq"))[:60]),
     *(block.query for name in golden.ANSWERS for block in golden.blocks(name)),
-    *(
-        PROLOGUE + str(row[0]).replace("|", "", 1)
-        for row in (*test_error_positions.SYNTAX, *test_error_positions.UNSUPPORTED, *test_error_positions.SCOPE)
-    ),
+    *(PROLOGUE + str(row[0]).replace("|", "", 1) for row in (*test_error_positions.SYNTAX, *test_error_positions.SCOPE)),
     *(f"{PROLOGUE}SELECT * {{ ?s :p ?o FILTER({row.values[0]}) }}" for row in test_translate.EXPRESSIONS),
     *(f"{PROLOGUE}SELECT * {{ {row.values[0]} }}" for row in test_translate.PATTERNS),
 ]

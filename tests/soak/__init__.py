@@ -31,9 +31,9 @@ def examples(full: int, part: int = 10) -> int:
     """Return how many examples Hypothesis tries of a property: the `full` number in `make soak`, else a tenth of it.
 
     Where an example takes a tenth of a CPU second or more, `part` is larger: a twentieth is tried, or a fiftieth.
-    There are always five.
+    There are always three.
     """
-    return full if is_full() else max(full // part, 5)
+    return full if is_full() else max(full // part, 3)
 
 
 def is_short() -> bool:

@@ -1,109 +1,47 @@
-"""Faults with their exact place: in each row the first `|` stands where the fault is, and is no part of the query."""
+"""Faults with their exact place: in each row the first `|` stands where the fault is, and is no part of the query.
+
+tests/golden/errors.txt has a text of most kinds, with its whole message.
+"""
 
 import pickle
 
 import pytest
 
 from epsparql import QueryError, parse
-from epsparql.errors import InvalidLiteral, ScopeFault, SyntaxFault, UnknownPrefix, Unsupported, Warning_
+from epsparql.errors import InvalidLiteral, ScopeFault, SyntaxFault, UnknownPrefix, Warning_
 from tests.epsparql.builders import PROLOGUE
 
 SYNTAX = [
-    ("|", "ends too early", "SELECT, CONSTRUCT, ASK or DESCRIBE"),
     ("SELECT * WHERE { |SEQ {?s :p ?o} }", "SEQ has no group in braces directly on its left", "{ ... } SEQ { ... }"),
-    ("SELECT |WHERE FROM", "unexpected WHERE", "variables, '*' or (expression AS ?variable) after SELECT"),
     ("SELECT DISTINCT |{ ?s :p ?o }", "unexpected {", "variables, '*' or (expression AS ?variable) after DISTINCT"),
-    ("SELECT ?s |, ?o { ?s :p ?o }", "unexpected ,", "another variable, FROM, WHERE or a pattern in braces"),
-    ("|SELCT ?s { ?s :p ?o }", "unexpected SELCT; was SELECT meant?", "SELECT, CONSTRUCT, ASK or DESCRIBE"),
     ("SELECT ?s |WERE { ?s :p ?o }", "was WHERE meant?", "WHERE"),
-    ("SELECT ?s WHERE |?s :p ?o", "unexpected ?s", "a pattern in braces after WHERE"),
-    ("SELECT (?o + 1|) { ?s :p ?o }", "unexpected )", "an operator or AS"),
     ("SELECT (?o AS |1) { ?s :p ?o }", "unexpected 1", "a variable after AS"),
-    ("SELECT ?s { {?s :p ?o} SEQ |}", "unexpected }", "a group in braces after SEQ"),
     ("SELECT ?s { {?s :p ?o} SEQ |?a :p ?b }", "unexpected ?a", "a group in braces after SEQ"),
     ("SELECT ?s { {?s :p ?o} union |:a :p ?b }", "unexpected :a", "a group in braces after union"),
-    ("SELECT ?s { {?s :p ?o} OPTIONAL |SEQ {?s :r ?o} }", "SEQ has no group in braces", "a group in braces after OPTIONAL"),
     ("SELECT ?s { ?s :p ?o OPTIONAL {?s :q ?o} |SEQ {?s :r ?o} }", "SEQ has no group in braces", "{ ... } SEQ { ... }"),
-    ("SELECT ?s { ?s :p ?o |WITHIN 5 }", "WITHIN has no group in braces directly on its left", "{ ... } WITHIN 10"),
-    ("SELECT ?s { {?s :p ?o} |MEET {?s :r ?o} }", "was MEETS meant?", "an operator such as SEQ"),
-    ("SELECT ?s { ?s :p ?o |?s :q ?o }", "unexpected ?s", "',', ';', '.'"),
-    ("SELECT ?s { ?s :p |}", "unexpected }", "an object"),
-    ("SELECT ?s { ?s |}", "unexpected }", "a predicate"),
-    ("SELECT ?s { ?s |\"p\" ?o }", 'unexpected "p"', "a predicate"),
     ("SELECT ?s { ?s |_:p ?o }", "unexpected _:p", "a predicate"),
-    ("SELECT ?s { ?s :p ?o . |. }", "unexpected .", "a triple pattern"),
     ("SELECT ?s { ?s :p ?o, |}", "unexpected }", "an object"),
     ("SELECT ?s { ?s :p [ :q ?r |}", "unexpected }", "']'"),
     ("SELECT ?s { ?s :p ( 1 2 |}", "unexpected }", "')'"),
-    ("SELECT ?s { ?s :p |\"abc }", "a string that does not end", "an object"),
-    ("SELECT ?s { ?s :p |\"a\\qc\" }", "a bad escape", "an object"),
-    ("SELECT ?s { ?s |<http://a b> ?o }", "an IRI that does not end", "a predicate"),
-    ("SELECT ?s { ?s :p ?o |", "ends too early", "'}'"),
-    ("SELECT ?s { ?s :p ?o } |}", "unexpected }", "the end of the query"),
-    ("SELECT ?s { ?s :p ?o } |INTO STREAM <x>", "INTO STREAM and INTO BACKGROUND are allowed only in a CONSTRUCT", ""),
-    ("SELECT ?s { ?s :p ?o } |FROM <g>", "FROM comes too late", ""),
-    ("SELECT ?s { ?s :p ?o . |SELECT ?o {} }", "a SELECT inside a group stands alone in braces of its own", ""),
-    ("SELECT ?s { ?s :p/|?q ?o }", "unexpected ?q", "the next part of the path, which is no variable"),
-    ("ASK |?s {}", "unexpected ?s", "a pattern in braces"),
     ("DESCRIBE |{}", "unexpected {", "variables, IRIs or '*' after DESCRIBE"),
-    ("SELECT ?s { GRAPH |{} }", "unexpected {", "a variable or an IRI after GRAPH"),
-    ("SELECT ?s { VALUES ?s { |?x } }", "unexpected ?x", "UNDEF"),
-    ("SELECT (COUNT(*) AS ?n) {} WINDOW [|LAST 5]", "unexpected LAST", "RANGE, ROWS, SESSION or RUN"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |]", "unexpected ]", "WHILE, GAP, UNTIL or WITHIN"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |CLOSED]", "unexpected CLOSED", "WHILE, GAP, UNTIL or WITHIN"),
-    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN GAP PT1S WHILE (true) |GAP PT2S]", "GAP stands twice in one RUN", "at most once"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [SESSION PT1S |GAP PT1S]", "unexpected GAP", "EACH or CLOSED"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN GAP |5]", "unexpected 5", "a duration"),
-    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (EXISTS |{?s :q ?o})]", "EXISTS stands in WHILE", "UNTIL"),
     ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SAMPLE(?o) > 1)]", "SAMPLE stands in WHILE", "COUNT, SUM"),
     ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SUM(DISTINCT ?o) > 1)]", "SUM(DISTINCT ...) stands in WHILE", "COUNT, SUM"),
-    ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (PREV(|PREV(?o)) > 1)]", "PREV is a value of the element before", "another PREV"),
-    ("SELECT ?s {?s :p ?o FILTER(|PREV(?o) > 1)}", "PREV is a value of the element before", "WHILE"),
-    ("SELECT ?s {?s :p ?o} GROUP BY ?s HAVING (|PREV(?o) > 1)", "PREV is a value of the element before", "WHILE"),
-    ("SELECT ?s {?s :p ?o} |WINDOW [SESSION PT1S]", "neither an aggregate nor GROUP BY", "an aggregate"),
     ("SELECT * { {?s :p ?o} |SEK {?s :p ?o} }", "unexpected SEK; was SEQ meant?", "an operator such as SEQ"),
-    ("SELECT (COUNT(*) AS ?n) {} GROUP |?s", "unexpected ?s", "BY after GROUP"),
-    ("SELECT ?s {} LIMIT |-1", "unexpected -1", "an integer without a sign after LIMIT"),
-    ("REGISTER |STREAM <o> AS SELECT * {}", "unexpected STREAM", "RSTREAM, ISTREAM or DSTREAM after REGISTER"),
-    ("SELECT ?s FROM NAMED WINDOW :w ON <s> [RANGE PT1S|] {}", "unexpected ]", "STEP"),
-    ("SELECT ?s FROM |STREEM <x> {}", "was STREAM meant?", "STREAM, NAMED or the IRI of a graph"),
     ("SELECT ?s FROM STREAM |{}", "unexpected {", "the IRI of a stream after STREAM"),
-    ("SELECT ?s FROM STREAM |<> {}", "a stream's name is not empty", "the IRI of a stream"),
     ("CONSTRUCT |WHRE {}", "was WHERE meant?", "a template in braces"),
-    ("CONSTRUCT { ?s :p ?o } INTO |<x> WHERE {}", "unexpected <x>", "STREAM or BACKGROUND"),
     ("CONSTRUCT { ?s :p ?o } WHERE|", "ends too early", "a pattern in braces after WHERE"),
-    ("CONSTRUCT { ?s :p ?o |FILTER(1) } WHERE {}", "unexpected FILTER", "'}'"),
-    ("PREFIX |<http://e/> SELECT * {}", "unexpected <http://e/>", "a prefix such as ex: after PREFIX"),
     ("PREFIX e: |e SELECT * {}", "unexpected e", "an IRI in '<' and '>'"),
-    ("|@prefix e: <e> .", "unexpected @prefix", "PREFIX"),
-    ("SELECT ?s { ?s :p ?o FILTER |?o }", "unexpected ?o", "a condition in brackets or a function call after FILTER"),
-    ("SELECT ?s { ?s :p ?o FILTER (?o > |) }", "unexpected )", "an expression"),
-    ("SELECT ?s { ?s :p ?o FILTER (?o > 3 |}", "unexpected }", "an operator or ')'"),
     ("SELECT ?s { ?s :p ?o FILTER (?o = 3 |= 4) }", "cannot follow each other", "'&&', '||'"),
-    ("SELECT ?s { ?s :p ?o FILTER (?o |& 1) }", "unexpected &", "an operator or ')'"),
-    ("SELECT ?s { ?s :p ?o FILTER (?o IN |3) }", "unexpected 3", "'(' after IN"),
     ("SELECT ?s { ?s :p ?o FILTER NOT |(?o) }", "unexpected (", "EXISTS after NOT"),
-    ("SELECT ?s { ?s :p ?o FILTER (?s|<?o&&?o>?s) }", "reads as an IRI", "an operator"),
-    ("SELECT ?s { ?s :p ?o FILTER (|STRLENN(?o)) }", "no function STRLENN", "STRLEN(...)"),
-    ("SELECT ?s { ?s :p ?o FILTER (|xyzzy(?o)) }", "no function xyzzy", "a function of SPARQL"),
-    ("SELECT ?s { ?s :p ?o FILTER (|STRLEN(?o, 1)) }", "STRLEN has 2 arguments", "one argument"),
-    ("SELECT ?s { ?s :p ?o FILTER (|IF(?o)) }", "IF has 1 argument", "3 arguments"),
     ("SELECT ?s { ?s :p ?o FILTER (|SUBSTR(?o)) }", "SUBSTR has 1 argument", "2 or 3 arguments"),
-    ("SELECT ?s { ?s :p ?o FILTER (|getDURATION(?o) > 1) }", "getDURATION has 1 argument", "no argument"),
-    ("SELECT ?s { ?s :p ?o FILTER (getDURATION |> 1) }", "unexpected >", "'(' after getDURATION"),
-    ("SELECT ?s { ?s :p ?o FILTER BOUND(|3) }", "unexpected 3", "a variable"),
     ("SELECT ?s { ?s :p ?o FILTER BOUND(|(?o)) }", "unexpected (", "a variable"),
-    ("SELECT ?s { ?s :p ?o FILTER (- |-?o = 1) }", "an expression has one sign", "brackets"),
     ("SELECT ?s { ?s :p ?o FILTER regex(?o |\"a\") }", 'unexpected "a"', "',' or ')'"),
-    ("SELECT ?s { ?s :p ?o |FLITER (?o > 3) }", "was FILTER meant?", "FILTER"),
-    ("SELECT ?s { ?s :p ?o BIND |?o AS ?x }", "unexpected ?o", "'(' after BIND"),
     ("SELECT ?s { ?s :p ?o BIND(?o|) }", "unexpected )", "an operator or AS"),
     ("SELECT ?s { {?s :p ?o} WITHIN |}", "unexpected }", 'a duration such as "PT10S"^^xsd:duration'),
-    ("SELECT ?s { {?s :p ?o} WITHIN |?x }", "unexpected ?x", "a number of seconds after WITHIN"),
-    ("SELECT ?s { {?s :p ?o} |WITHOUT {?s :q ?o} }", "WITHOUT does not follow a SEQ", "FOR and a duration"),
-    ("SELECT ?s { {} SEQ {} WITHOUT {} |WITHOUT {} }", "WITHOUT does not follow a SEQ", "UNION"),
-    ("SELECT ?s { {} SEQ {} UNION {} |WITHOUT {} }", "WITHOUT does not follow a SEQ", "only WITHIN between"),
-    ("SELECT ?s { {{} SEQ {}} |WITHOUT {} }", "WITHOUT does not follow a SEQ", "only WITHIN between"),
     ("SELECT ?s { ?s :p ?o FILTER(?o |<> 1) }", "<> is no operator of an expression", "!="),
     ("SELECT ?s { ?s :p ?o FILTER(?o |== 1) }", "== is no operator of an expression", "="),
     ("SELECT ?s { ?s :p ?o FILTER(?o |!== 1) }", "!== is no operator of an expression", "!="),
@@ -138,64 +76,22 @@ SYNTAX = [
     ("SELECT ?s |AS ?t {}", "an expression of SELECT stands in brackets", "(expression AS ?variable)"),
     ("SELECT ?s { ?s :p |http://e/a. }", "http://e/a is an IRI without '<' and '>'", "<http://e/a>"),
     ("SELECT ?s { |http://e/a :p ?o }", "http://e/a is an IRI without '<' and '>'", "<http://e/a>"),
-    ("SELECT ?s { ?s :p ?o |\u00a0 }", "unexpected character U+00A0", "'}'"),
     ("SELECT ?s { ?s :p |\ud800 }", "half of a surrogate pair", "text in Unicode"),
     ("SELECT ?s { ?s :p '|\\ud800' }", "no Unicode character", "a code point"),
 ]  # fmt: skip
 LITERALS = [
-    ('?s :p |"P1H"^^xsd:duration', '"P1H" is no xsd:duration', "PT1H"),
-    ('?s :p ?o FILTER(getDURATION() < |"P1H"^^xsd:duration)', '"P1H" is no xsd:duration', "PT1H"),
-    ('{} WITHIN |"P1H"^^xsd:duration', '"P1H" is no duration', "PT1H"),
-    ('{} WITHIN |"10 seconds"', '"10 seconds" is no duration', "PT10S"),
-    ("{} WITHIN |P1H", '"P1H" is no duration', "PT1H"),
-    ("{} WITHIN |P1M", "the duration has months or years", "days, hours"),
-    ("{} WITHIN |P1Y", "the duration has months or years", "days, hours"),
-    ("{} WITHIN |-5", "the duration is not positive", "longer than zero"),
-    ('{} WITHIN |"-PT5S"', "the duration is not positive", "longer than zero"),
-    ("{} WITHOUT {} FOR |0", "the duration is not positive", "longer than zero"),
-    ("{SELECT (COUNT(*) AS ?n) {} WINDOW [SESSION |PT0S]}", "the duration is not positive", "longer than zero"),
-    ("{SELECT (COUNT(*) AS ?n) {} WINDOW [RUN WITHIN 0 GAP |PT0S]}", "the duration is not positive", "longer than zero"),
-    ("{} WITHIN |0.0000001", "finer than a microsecond", "six digits"),
     ("{} WITHIN |1e-99999999999999999999", "out of range", "a number of seconds"),
-    ("{} WITHIN |1e99", "too long", "days"),
-    ("{} WITHIN |P99999999999D", "too long", "days"),
-    ("{} WITHIN |PT0.0000001S", "finer than a microsecond", "days, hours"),
     ('{} WITHIN |"PT1S"^^xsd:time', "no xsd:duration", "xsd:duration"),
-    ('?s :p |"2026-01-01 00:00:00"^^xsd:dateTime', "no xsd:dateTime", "2026-01-01T00:00:00Z"),
     ('?s :p |"2026-01-01"^^xsd:dateTime', "no xsd:dateTime", "2026-01-01T00:00:00Z"),
-    ('?s :p |"2026-02-30T00:00:00Z"^^xsd:dateTime', "no xsd:dateTime", "a form such as"),
-    ('?s :p [ :q ("x" |"P1H"^^xsd:duration) ]', '"P1H" is no xsd:duration', "PT1H"),
-]
-UNSUPPORTED = [
-    ("SELECT ?s { {?s :p ?o} |SEQOPTIONAL {?s :q ?o} }", "SEQOPTIONAL is refused"),
-    ("SELECT ?s { ?s :p ?o |SEQOPTIONAL { ?s :q ?o } }", "SEQOPTIONAL is refused"),
-    ("SELECT ?s { ?s :p ?o . |SEQOPTIONAL ?s :q ?o }", "SEQOPTIONAL is refused"),
-    ("SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW :w ON <s> [RANGE PT1S STEP PT1S] { WINDOW :w {?s :p ?o} } |WINDOW [SESSION PT1S]", "named windows"),
-    ("|INSERT DATA { :a :b :c }", "INSERT is SPARQL Update"),
-    ("SELECT (FIRST(|DISTINCT ?s) AS ?n) { ?s :p ?o }", "DISTINCT has no meaning in FIRST and LAST"),
-    ("SELECT ?s { |SERVICE <x> { ?s :p ?o } }", "SERVICE is refused"),
-    ("SELECT ?s { OPTIONAL { |SERVICE SILENT ?x { ?s :p ?o } } }", "SERVICE is refused"),
-    ("SELECT (:f(|DISTINCT ?s) AS ?n) { ?s :p ?o }", "DISTINCT stands in SPARQL's own aggregates only"),
 ]
 SCOPE = [
-    ("SELECT ?s { ?s :p ?o BIND (?o+1 AS |?s) }", "?s cannot be assigned"),
     ("SELECT ?s { {?s :p ?o} OPTIONAL {?s :q ?r} BIND (1 AS |?r) }", "?r cannot be assigned"),
     ("SELECT ?s { BIND (1 AS ?r) BIND (2 AS |?r) }", "?r cannot be assigned"),
-    ("SELECT ?s (1 AS |?s) { ?s :p ?o }", "?s cannot be assigned"),
     ("SELECT (1 AS ?x) (2 AS |?x) { ?s :p ?o }", "?x cannot be assigned"),
     ("SELECT ?x (2 AS |?x) { ?s :p ?o }", "?x cannot be assigned"),
-    ("SELECT ?s { _:a :p ?o . {|_:a :q ?o} }", "the blank node _:a"),
-    ("SELECT ?s { _:a :p ?o OPTIONAL {?s :q |_:a} }", "the blank node _:a"),
-    ("SELECT ?s { _:a :p ?o FILTER EXISTS {?s :q |_:a} }", "the blank node _:a"),
-    ("SELECT ?s { _:a :p ?o BIND(1 AS ?n) |_:a :q ?o }", "the blank node _:a"),
 ]
 PREFIXES = [
-    ("SELECT ?s { ?s |ex:p ?o }", "the prefix ex: is not declared", "(:, xsd:)"),
     ("SELECT ?s { ?s |XSD:p ?o }", "the prefix XSD: is not declared", "xsd:, the nearest prefix declared"),
-    ("SELECT ?s { ?s |xds:p ?o }", "the prefix xds: is not declared", "xsd:, the nearest prefix declared"),
-    ("SELECT ?s { ?s |rdfs:label ?o }", "the prefix rdfs: is not declared", "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>"),
-    ("SELECT ?s FROM STREAM |ex:s { ?s ?p ?o }", "the prefix ex: is not declared", ""),
-    ("SELECT ?s { ?s ?p ?o FILTER(|ex:f(?o)) }", "the prefix ex: is not declared", ""),
 ]
 
 
@@ -223,11 +119,6 @@ def test_syntax_fault(marked: str, message: str, expected: str) -> None:
 @pytest.mark.parametrize(("marked", "message", "expected"), LITERALS)
 def test_invalid_literal(marked: str, message: str, expected: str) -> None:
     check(f"SELECT * {{ {marked} }}", InvalidLiteral, message, expected)
-
-
-@pytest.mark.parametrize(("marked", "message"), UNSUPPORTED)
-def test_unsupported(marked: str, message: str) -> None:
-    check(marked, Unsupported, message)
 
 
 @pytest.mark.parametrize(("marked", "message"), SCOPE)
@@ -274,21 +165,13 @@ WARNINGS = [
     pytest.param("CONSTRUCT { |?s :p ?y } WHERE { ?s :p ?x }", "never-bound", "?y stands in the template", id="in the template, never bound"),
     pytest.param("DESCRIBE |?y WHERE { ?s :p ?x }", "never-bound", "?y is described", id="described, never bound"),
     pytest.param("SELECT ?x { ?s :p ?x } ORDER BY |?y LIMIT 1", "never-bound", "it orders nothing", id="ordered by, never bound"),
-    pytest.param("CONSTRUCT { |1 :p ?s } WHERE { ?s :p ?x }", "literal-subject", "a literal is no subject", id="literal subject"),
-    pytest.param("SELECT * { {} SEQ {} |UNION {} }", "mixed-operators", "mixes SEQ and UNION", id="mixed operators"),
     pytest.param('SELECT * { ?s :p |"x"^^xsd:integer }', "ill-typed", "no xsd:integer", id="integer"),
-    pytest.param('SELECT * { ?s :p |"1,5"^^xsd:decimal }', "ill-typed", "no xsd:decimal", id="decimal"),
     pytest.param('SELECT * { ?s :p |"1f"^^xsd:double }', "ill-typed", "no xsd:double", id="double"),
     pytest.param('SELECT * { ?s :p |"TRUE"^^xsd:boolean }', "ill-typed", "no xsd:boolean", id="boolean"),
     pytest.param("SELECT * { ?s :p ?x FILTER(?x > 1 && |getDURATION() < 5) }", "never-true", '"PT5S"^^xsd:duration', id="never true"),
     pytest.param("SELECT * { ?s :p ?x FILTER(|getDURATION() < 0.5) }", "never-true", '"PT0.5S"^^xsd:duration', id="never true, with half a second"),
     pytest.param("SELECT (|getENDTIME() + 1 AS ?n) { ?s :p ?x }", "always-error", "?n is never bound", id="always an error"),
-    pytest.param("SELECT * { ?s :p ?x |OPTIONAL { ?s :q ?y } }", "unbounded-optional", "getDURATION()", id="unbounded OPTIONAL"),
-    pytest.param("SELECT (|SUM(?x) AS ?n) { ?s :p ?x }", "unbounded-aggregate", "WINDOW", id="unbounded aggregate"),
-    pytest.param("|SELECT DISTINCT ?s { ?s :p ?x }", "distinct-per-interval", "at different times", id="DISTINCT"),
-    pytest.param("SELECT ?s { ?s :p ?x } ORDER BY |?x", "order-per-instant", "one instant", id="ORDER BY"),
     pytest.param("SELECT ?s { ?s :p ?x } LIMIT |2", "limit-ends", "after 2 solutions", id="LIMIT"),
-    pytest.param("SELECT ?s { { SELECT ?s { ?s :p ?x } ORDER BY |?x } }", "order-unused", "sub-SELECT", id="ORDER BY in a sub-SELECT"),
     pytest.param(
         "SELECT ?s (MAX(?x) AS ?n) { ?s :p ?x } GROUP BY ?s WINDOW [SESSION PT1S] ORDER BY ?n LIMIT |2",
         "ranks-changed",
@@ -302,16 +185,7 @@ WARNINGS = [
         id="a run without end",
     ),
     pytest.param(
-        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN WHILE (?x > 1) CLOSED]",
-        "unbounded-run",
-        "only when another begins",
-        id="a last run that waits",
-    ),
-    pytest.param(
         "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN UNTIL {?s :q ?x} CLOSED]", "unbounded-run", "keeps its last one for ever: GAP", id="until"
-    ),
-    pytest.param(
-        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } WINDOW [RUN GAP PT1S WHILE (|?z > 1)]", "out-of-scope", "?z is used where", id="WHILE without a value"
     ),
     pytest.param(
         "SELECT (MAX(?x) AS ?n) { ?s :p ?x } WINDOW [RUN GAP PT1S WHILE (|PREV(getENDTIME()) > 1)]",
@@ -319,11 +193,7 @@ WARNINGS = [
         "WHILE",
         id="WHILE that is never true",
     ),
-    pytest.param("SELECT * { ?s :p ?x FILTER(|?x > '20') }", "quoted-number", "write 20", id="a number in quotes"),
     pytest.param("SELECT * { ?s :p ?x FILTER(?s = :a && |'-1.5' <= ?x) }", "quoted-number", "write -1.5", id="a number in quotes on the left"),
-    pytest.param(
-        "SELECT ?s (MAX(?x) AS ?n) { ?s :p ?x } GROUP BY ?s WINDOW [ROWS 9] ORDER BY ?n LIMIT |2", "ranks-changed", "STEP", id="ranks of what changed"
-    ),
 ]
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from engine.messages import NO_ROWS, DropStream, Events, Finish, SetStream, Tick
 from pipeline import source_positions
-from pipeline.errors import FormatError, LogFailed, PipelineError, SourceConflict, SourceSilent, StreamFinished, TooFarAhead, TooManySources
+from pipeline.errors import FormatError, LogFailed, SourceConflict, SourceSilent, StreamFinished, TooFarAhead, TooManySources
 from pipeline.log import Ack, LogReader, LogWriter
 from pipeline.log.codec import decode, encode
 from pipeline.log.lag import Waiting, add_waiting, count_waiting, release_waiting
@@ -458,8 +458,3 @@ def test_watermarks_are_those_of_the_definition(
                     assert (late, watermark(log)) == (naive.send(source, ends), naive.watermark)
         finally:
             log.close()
-
-
-def test_every_refusal_of_a_source_has_a_code_of_its_own() -> None:
-    kinds: list[type[PipelineError]] = [SourceConflict, TooManySources]
-    assert [kind.code for kind in kinds] == ["source-conflict", "too-many-sources"]

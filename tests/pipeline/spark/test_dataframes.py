@@ -130,6 +130,7 @@ def test_engines_are_spread_over_spark_s_tasks(spark: SparkSession) -> None:
     assert keys.where("hash(engine) = partition").count() == 64
 
 
+@pytest.mark.soak  # it is Spark that refuses: it compares the keys' type
 def test_a_checkpoint_of_other_keys_is_refused(spark: SparkSession, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Engines were grouped by an int once, which Spark sent to one task: they would not be found again, and begin
     anew unasked.

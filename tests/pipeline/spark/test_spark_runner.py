@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
-@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_a_directory_of_micro_batches_goes_on(partitions: int, spark: SparkSession, tmp_path: Path) -> None:
     """Micro-batches, which the runner had in 0.1.0, wrote `micro-batches.tar.xz`: `cases.sequences` and a heartbeat,
     with snapshots.

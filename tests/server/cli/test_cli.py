@@ -107,15 +107,6 @@ class TestReplay:
             assert main([*arguments, "--format", fmt]) == OK
             assert expected in capsys.readouterr().out
 
-    def test_a_query_without_a_triple_pattern(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        query = write(tmp_path, "one.rq", "SELECT ?x WHERE { BIND(1 AS ?x) }")
-        stream = write(tmp_path, "s.ndjson", event(1) + "\n" + event(2))
-        assert main(["check", str(query)]) == main(["explain", str(query)]) == OK
-        assert "BIND of ?x" in capsys.readouterr().out
-        assert main(["replay", "--query", str(query), "--stream", str(stream)]) == OK
-        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert [(each["end"], each["binding"]["x"]["value"]) for each in found] == [(moment(1), "1")]
-
     def test_several_tables_as_json(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         other = write(tmp_path, "r.rq", values("default"))
         stream = write(tmp_path, "s.ndjson", event(1))
@@ -134,12 +125,6 @@ class TestReplay:
         untimed = write(tmp_path, "untimed.rdf", text.replace("prov:generatedAtTime", "e:time"))
         assert main(["replay", "--query", str(q), "--stream", str(untimed)]) == USER_FAULT
         assert "has no time; expected prov:generatedAtTime" in capsys.readouterr().err
-
-    def test_a_stream_without_a_file_is_an_empty_one(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v FROM STREAM <a> FROM STREAM <b> WHERE {{ ?s :value ?v }}")
-        stream = write(tmp_path, "s.ndjson", event(1))
-        assert main(["replay", "--query", str(query), "--stream", f"a={stream}"]) == OK
-        assert len(capsys.readouterr().out.splitlines()) == 1
 
     def test_nothing_at_all(self, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["replay", "--query", str(q)]) == OK

@@ -48,10 +48,6 @@ class TestRegistered:
         assert found["reason"]["code"] == "predicate-never-seen"
         assert f"<{EX}b>" in found["reason"]["message"]
 
-    def test_a_stream_without_events(self, http: httpx.Client, stream: str) -> None:
-        register(http, f"why-{stream}", stream)
-        assert diagnosis(http, f"why-{stream}")["reason"]["code"] == "stream-empty"
-
     def test_what_was_found(self, http: httpx.Client, stream: str) -> None:
         register(http, f"why-{stream}", stream)
         post(http, stream, "\n".join([line("a", moment(1)), line("b", moment(2)), line("c", moment(3))]))

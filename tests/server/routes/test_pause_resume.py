@@ -119,18 +119,6 @@ def test_what_reads_a_paused_rule_waits_with_it(client: Client, stream: str, nam
     assert [each.end for each in client.solutions(f"{name} new")] == [moment(n) for n in range(6, 11)]
 
 
-def test_a_query_over_a_derived_stream_derives_the_past_anew(client: Client, stream: str, name: str) -> None:
-    derived = f"{stream}derived"
-    send(client, stream, range(1, 6))
-    client.register(f"{name} rule", rule(stream, derived))
-    send(client, stream, range(6, 11))
-    client.register(name, derivations(derived), start="beginning")
-    until(lambda: joined(client, name), "it has caught up")
-    client.finish(stream)
-    until(lambda: joined(client, name), "the end is applied")
-    assert [each.end for each in client.solutions(name)] == [moment(n) for n in range(1, 11)]
-
-
 def test_what_cannot_be_paused_is_told(client: Client, stream: str, name: str) -> None:
     derived = f"{stream}derived"
     assert refused(lambda: client.pause(name)) == (404, "unknown-query")
@@ -186,21 +174,3 @@ def test_a_pause_survives_a_restart(tmp_path: Path) -> None:
         assert len(expected) == 15
         assert [each.id for each in client.solutions("q")] == expected
         assert [each.id for each in client.solutions("past")] == expected
-
-
-def test_with_several_partitions(tmp_path: Path) -> None:
-    """All tests here pass with four partitions too (`make partitions`)."""
-    with serving(tmp_path, partitions=4) as url:
-        client = Client(url)
-        for name in ("always", "q"):
-            client.register(name, values("default"))
-        send(client, "default", range(1, 5))
-        client.pause("q")
-        send(client, "default", range(5, 10))
-        client.resume("q")
-        client.register("past", values("default"), start="beginning")
-        client.finish("default")
-        until(lambda: joined(client, "q") and joined(client, "past"), "both have caught up")
-        expected = [each.id for each in client.solutions("always")]
-        assert len(expected) == 9
-        assert [[each.id for each in client.solutions(name)] for name in ("q", "past")] == [expected, expected]

@@ -202,10 +202,3 @@ class TestReplayOfForms:
         assert rooms(str(plain)) == {}
         assert rooms(f"{EX}plan={plain}") == {"hall": "plan"}
         assert rooms(f"<{EX}plan>={named}", str(plain)) == {"cellar": "plan", "attic": "old"}
-
-    def test_the_default_graph(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        query = write(tmp_path, "q.rq", f"PREFIX : <{EX}> SELECT ?v {{ ?s :value ?v }}")
-        stream = write(tmp_path, "s.ndjson", event(1).replace("}", f',"g":"<{EX}m1>"}}') + "\n" + event(2))
-        for graph, expected in (("all", [moment(1), moment(2)]), ("unnamed", [moment(2)])):
-            assert main(["replay", "--query", str(query), "--stream", str(stream), "--default-graph", graph]) == OK
-            assert [json.loads(line)["end"] for line in capsys.readouterr().out.splitlines()] == expected

@@ -1,8 +1,5 @@
 """A server whose logs have been cut: what is gone is told as such, the rest is served, and it goes on."""
 
-import json
-import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -10,7 +7,6 @@ import pytest
 
 from epsparql.client import Client, Closed
 from pipeline.log.segments import oldest
-from pipeline.partition_count import recorded
 from server.cli.commands import parser
 from server.settings import Settings, SettingsError, settings_from
 from tests.pipeline.log.test_retention import emitted, fill, retention
@@ -53,36 +49,6 @@ def test_what_a_paused_query_has_still_to_read_stays(tmp_path: Path) -> None:
         assert http.post("/queries/pairs/resume").status_code == 200
         until(lambda: http.get("/queries/pairs").json()["solutions"] == http.get("/queries/other").json()["solutions"], "all is read")
         until(lambda: oldest(data / "log") > 0, "the log is cut")
-
-
-def test_the_number_of_partitions_changes_where_the_log_was_cut(tmp_path: Path) -> None:
-    """Servers with other numbers of partitions go on after each other, while one with all of the log has one partition."""
-    data, whole = tmp_path / "data", tmp_path / "whole"
-    fill(data, range(150), begin=True, partitions=2)
-    shutil.copytree(data / "log", whole / "log")
-    for turn, number in enumerate((2, 4, 3)):
-        for place, chosen in ((data, {"partitions": number, "retain_bytes": 1, "retain_every_s": 0.01}), (whole, {"partitions": 1})):
-            with serving(place, **chosen) as url, httpx.Client(base_url=url) as http:
-                if place is data:
-                    until(lambda: oldest(data / "log") > 0, "the log is cut")
-                for second in range(150 + 20 * turn, 170 + 20 * turn):
-                    sent = [reading(k, "ab"[(second + k) % 2], second) for k in range(4)]
-                    content = "\n".join(sent)
-                    assert http.post("/streams/default/events", content=content, headers={"Content-Type": "application/x-ndjson"}).status_code == 202
-                until(lambda: http.get("/queries/pairs").json()["lag"] == 0, "all is solved")
-    left, every = (solutions_of(place) for place in (data, whole))
-    assert recorded(data) == 3
-    assert 0 < len(left) < len(every)
-    assert left == every[-len(left) :]
-
-
-def reading(sensor: int, predicate: str, second: int) -> str:
-    at = datetime.fromtimestamp(cases.START / cases.SECOND + second, UTC).isoformat()
-    return json.dumps({"s": f"<http://e/s{sensor}>", "p": f"<http://e/{predicate}>", "o": f'"{second}"', "at": at})
-
-
-def solutions_of(data: Path) -> list[tuple[object, ...]]:
-    return [(solution.query, solution.start, solution.end, solution.values) for solution in emitted(data)]
 
 
 @pytest.mark.parametrize(
