@@ -37,7 +37,7 @@ def read_aggregate(term: Struct, text: str) -> AggregateTerm:
             case Struct("group_by", names) if not keys:
                 keys = [_read_key(name, text) for name in names]
             case Struct("rows", (size,)) if rows is None and length is None:
-                rows = _read_rows(size, text)
+                rows = _read_count(size, text)
             case Struct("range", (size,)) if rows is None and length is None:
                 length = _read_length(size, text)
             case _:
@@ -65,7 +65,7 @@ def _read_length(size: Term, text: str) -> int:
     return length
 
 
-def _read_rows(size: Term, text: str) -> int:
+def _read_count(size: Term, text: str) -> int:
     if not isinstance(size, Num) or size.unit or size.value != size.value.to_integral_value() or not 1 <= size.value <= MOST_ROWS:
         refuse(f"rows takes a whole number from 1 to {MOST_ROWS:,}", size.span, text, "rows(100)")
     return int(size.value)
