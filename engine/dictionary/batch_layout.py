@@ -5,6 +5,8 @@ ARROW_WORDS = 10
 
 # what `taken` gives, in rows of its table: the s, p, o and g, from the first on; start and end; which row each was; and where it came from
 TERMS, FIRST_TERM, ROW, SINCE, HEIGHT = 4, 2, 8, 9, 10
+WHOLE_SUBJECT = 4
+"""The first row has this where all rows of the subject are side by side and on one interval; else 0."""
 
 # rows: the first columns of what the kernel found
 BEGIN, END, NODE, ENTRY = range(4)

@@ -10,7 +10,7 @@ from engine.background.static_rules.description import describe_rules
 from engine.dictionary.term_dictionary import TermTable
 from engine.explain.algebra_outline import Item, Outliner, words, write_term
 from engine.explain.live_counts import StepRows
-from engine.explain.plan_reader import FOR_EVER, OperatorStep, Reader
+from engine.explain.plan_reader import OperatorStep, Reader, is_for_ever
 from engine.explain.source_attribution import Written
 from engine.kernel.state import layout as c
 from engine.messages import RDFS, MessageKey
@@ -151,5 +151,5 @@ def _braced(tree: Tree) -> str:
 
 
 def _kept_for_ever(step: OperatorStep, *, or_instants: bool) -> str:
-    sides = " and ".join(kept.side for kept in step.keeps if kept.time == FOR_EVER)
+    sides = " and ".join(kept.side for kept in step.keeps if is_for_ever(kept))
     return words(step.operator, f"on {' '.join(step.on)}" if step.on else "", f"keeps its {sides} for ever{_OR_INSTANTS if or_instants else ''}")

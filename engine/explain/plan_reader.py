@@ -71,10 +71,11 @@ class OperatorStep:
 
     @property
     def unbounded(self) -> bool:
-        return any(kept.time == FOR_EVER for kept in self.keeps)
+        return any(is_for_ever(kept) for kept in self.keeps)
 
 
-FOR_EVER = "kept for ever"
+FOR_EVER, NOT_STORED, FOR_ENTRY = "kept for ever", "not stored", "kept for its entry"
+OF_LOCAL = " (of a local node, for its entry)"
 MILLISECOND = 1_000
 ON_HOST = "(instant by instant on the host: about 10,000 events/s)"
 COUNTED = frozenset(
@@ -298,7 +299,18 @@ def operator_of(row: Node) -> str:
 
 # ---------------------------------------------------------------- state
 def kept_by(row: Node) -> tuple[Kept, ...]:
-    """Return what a node stores, side by side."""
+    """Return what a node stores, side by side. Where both sides describe one node, what they store of a local one goes
+    with its entry.
+    """
+    found = _kept_at_all(row)
+    if not row.star:
+        return found
+    return tuple(
+        replace_fields(kept, time=FOR_ENTRY if row.local else f"{kept.time}{OF_LOCAL}") if kept.time != NOT_STORED else kept for kept in found
+    )
+
+
+def _kept_at_all(row: Node) -> tuple[Kept, ...]:
     left, right, absent = row.life_left, row.life_right, row.life_blocker
     match row.kind:
         case c.PASS | c.EXTEND | c.MARK:
@@ -328,6 +340,11 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
             return Kept("left side", _life(left)), Kept("right side", _life(right))
 
 
+def is_for_ever(kept: Kept) -> bool:
+    """Return whether a side is kept for ever, of nodes that are not local at least."""
+    return kept.time.removesuffix(OF_LOCAL) == FOR_EVER
+
+
 def _until_passed(life: int) -> str:
     return f"{'kept' if life >= LIFTED else f'{_life(life)}, or'} until an absent one has passed"
 
@@ -348,7 +365,7 @@ def window_time(window: a.GroupWindow | None) -> str:
 
 def _life(life: int) -> str:
     if life == c.NEVER:
-        return "not stored"
+        return NOT_STORED
     if life >= LIFTED:
         return FOR_EVER
     if life == 0:

@@ -40,6 +40,7 @@ from epsparql.terms import BlankNode, Term, Variable
 
 Ints = NDArray[np.int64]
 FEED = Net._fields.index("feed")
+_OCCURRENCES = (c.OCCURRENCE, c.WHOLE)
 FEW_COLUMNS = 8
 """A feed of at most this many columns has the tables of chains looked after only when pools grow."""
 MANY_QUESTIONS = 64
@@ -200,7 +201,7 @@ class KernelHost:
             yield arrays.net.out[:0]
             return
         if arrays.began is None:
-            arrays.began = min(columns[c.IN_END, columns[c.IN_KIND] == c.OCCURRENCE].tolist(), default=None)
+            arrays.began = min(columns[c.IN_END, np.isin(columns[c.IN_KIND], _OCCURRENCES)].tolist(), default=None)
         now[c.EVENT], now[c.EVENTS] = 0, n
         self._lend_feed(columns)
         if self.collectors.placed and (n > FEW_COLUMNS or c.LAST in columns[c.IN_KIND].tolist()):  # a mask of one column costs more than the kernel

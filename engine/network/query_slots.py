@@ -127,7 +127,7 @@ class StreamScans:
     def settle_margin(self) -> None:
         """Note what `update_margin` asked for."""
         net, self.is_margin_due = self._arrays.net, False
-        net.at[c.FOREIGN] = self._postings.describes_others(net)
+        net.at[c.FOREIGN], net.at[c.STARS] = self._postings.describes_others(net), net.nodes[:, c.STAR].any()
         self._arrays.asks_kinds = self._postings.tells_kinds(net) or bool(net.nodes[:, c.SUBJECT].any())
         net.at[c.MARGIN] = margin(net, widest(net) + self._postings.widest(net))
 

@@ -92,6 +92,7 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
     condition = condition_of(fragment, node.filter, columns)
     if condition is None:
         return None
+    parts += ["local"] * node.local  # whose goals others would keep
     kept = max(node.life_left, node.life_right) + node.span if node.kind == c.JOIN else 0
     digest = hashlib.blake2b(repr([*parts, condition]).encode(), digest_size=16).digest()
     return Subplan(digest, tuple(nodes), tuple(columns), max(memory, kept), frozenset(gates))
@@ -133,7 +134,10 @@ def copy_subplan(fragment: Fragment, subplan: Subplan, number: Callable[[str], i
         before = fragment.nodes[each]
         gate = places.get(before.gate, c.NONE)
         look = RowRange(before.look.first, 0)
-        node = replace_fields(before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=look, look_via=c.NONE, gate=gate)
+        subject = columns[before.subject] if before.subject else 0
+        node = replace_fields(
+            before, key=copy_slots(before.key), rest=copy_slots(before.rest), look=look, look_via=c.NONE, gate=gate, subject=subject
+        )
         condition = condition_of(fragment, before.filter, subplan.columns)
         if isinstance(condition, a.Expression):
             node.filter = compile_filter(alone, condition, number)

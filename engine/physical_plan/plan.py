@@ -162,6 +162,7 @@ class Node:
     subject: int = 0
     source: int = c.NONE
     local: int = 0
+    star: int = 0
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -170,7 +171,7 @@ class Node:
             self.kind, self.relation, self.span, *self.key, *self.rest, self.filter, self.life_left, self.life_right, self.life_blocker,
             self.timeless, *self.edges, *self.key2, *self.rest2, self.by_right, *self.hide, *self.templates, self.condition, self.ask,
             self.column, *self.marks, *self.moves, self.keep, self.once, *self.look, self.look_via, self.gate, self.subject, self.source,
-            self.local,
+            self.local, self.star,
         )  # fmt: skip
 
 
@@ -178,7 +179,7 @@ NODE_COLUMNS = (
     c.KIND, c.RELATION, c.SPAN, c.KEY_AT, c.KEY_N, c.REST_AT, c.REST_N, c.FILTER, c.LIFE_LEFT, c.LIFE_RIGHT, c.LIFE_BLOCKER,
     c.TIMELESS, c.EDGE_AT, c.EDGE_N, c.KEY2_AT, c.KEY2_N, c.REST2_AT, c.REST2_N, c.BY_RIGHT, c.HIDE_AT, c.HIDE_N, c.TEMPLATE_AT, c.TEMPLATE_N,
     c.CONDITION, c.ASK, c.COLUMN, c.MARK_AT, c.MARK_N, c.MOVE_AT, c.MOVE_N, c.KEEP, c.ONCE_ONLY, c.LOOK_AT, c.LOOK_N, c.LOOK_VIA, c.GATE,
-    c.SUBJECT, c.SOURCE, c.LOCAL,
+    c.SUBJECT, c.SOURCE, c.LOCAL, c.STAR,
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.dictionary.batch_layout import FIRST_TERM, HEIGHT, ROW, SINCE
+from engine.dictionary.batch_layout import FIRST_TERM, HEIGHT, ROW, SINCE, WHOLE_SUBJECT
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, SetStream, Tick
 
@@ -154,7 +154,8 @@ class Arrivals:
 NO_ARRIVALS = Arrivals(np.zeros((c.FEED_HEIGHT, 0), np.int64))
 
 
-assert (c.OCCURRENCE, c.IN_S, c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (0, FIRST_TERM, ROW, SINCE, HEIGHT), "a feed is what `take` fills"
+assert (c.IN_KIND, c.OCCURRENCE, c.WHOLE, c.IN_S) == (0, 0, WHOLE_SUBJECT, FIRST_TERM), "a feed is what `take` fills"
+assert (c.IN_ENTRY, c.IN_SINCE, c.FEED_HEIGHT) == (ROW, SINCE, HEIGHT), "a feed is what `take` fills"
 
 
 def find_latest_ends(arrived: Arrivals) -> dict[int, int]:

@@ -58,8 +58,11 @@ WAITS = {
     "youngest": c.YOUNGEST,
 }
 """These are the reasons for which work waits at its node."""
-FEED = {"stream": c.IN_STREAM, "s": c.IN_S, "p": c.IN_P, "o": c.IN_O, "g": c.IN_G, "start": c.IN_START, "end": c.IN_END, "since": c.IN_SINCE}
-"""These columns hold what is known of an occurrence that waits for time."""
+FEED = {
+    "stream": c.IN_STREAM, "s": c.IN_S, "p": c.IN_P, "o": c.IN_O, "g": c.IN_G, "start": c.IN_START, "end": c.IN_END, "since": c.IN_SINCE,
+    "kind": c.IN_KIND,
+}  # fmt: skip
+"""These columns hold what is known of an occurrence that waits for time. Older snapshots have no kinds."""
 TIMER = {"due": c.T_DUE, "latest": c.T_LATEST}
 AddQuery = Callable[[int, Rates, PlanShape | None], None]
 """It puts a query, by its registration, its rates and the shape of its plan, into a network."""

@@ -52,7 +52,7 @@ class PlanLimit(BaseModel):
 
 class PlanStore(BaseModel):
     """Says until when a step keeps one side: `kept until PT10S after its end`, `kept for ever`, `kept for the
-    instant`, `kept 3 rows each` or `not stored`.
+    instant`, `kept for ever (of a local node, for its entry)`, `kept 3 rows each` or `not stored`.
     """
 
     side: str

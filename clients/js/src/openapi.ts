@@ -1390,7 +1390,7 @@ export interface components {
         /**
          * PlanStore
          * @description Says until when a step keeps one side: `kept until PT10S after its end`, `kept for ever`, `kept for the
-         *     instant`, `kept 3 rows each` or `not stored`.
+         *     instant`, `kept for ever (of a local node, for its entry)`, `kept 3 rows each` or `not stored`.
          */
         PlanStore: {
             /** Side */

@@ -126,7 +126,7 @@ def new_net(width: int) -> Net:
     assert width >= c.LEAST_WIDTH
     at = np.zeros(c.AT_WIDTH, np.int64)
     at[c.NOW], at[c.ENDLESS], at[c.MEMO_LIMIT], at[c.HORIZON] = -c.BIG, c.NONE, 1 << 17, c.FOREVER
-    at[c.MARGIN], at[c.FEW_FROM] = c.CHUNK, c.NONE
+    at[c.MARGIN], at[c.FEW_FROM], at[c.STAR_STORE] = c.CHUNK, c.NONE, c.NONE
     at[c.MOST_MADE], at[c.MOST_EACH], at[c.MOST_NOW] = MOST_AT_ONCE, MOST_EACH, MOST_AT_ONCE
     heads, chains = np.full(FIRST_HEADS, c.NONE, np.int64), np.full(FIRST_HEADS, c.NONE, np.int32)
     return Net(

@@ -20,20 +20,22 @@ MOST_ROWS = 1 << 31
 
 # stores: the goals of one side of a node, oldest first, and the timeless ones; how many rows the side has TAKEN in. In the store of its left side,
 # also how many rows a node has GIVEN, and how many its filter has REFUSED; that of its right side has those REFUSED for which the filter was an error
-HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STORE_WIDTH = range(8)
+# STAR_HEAD: the newest row of the open star at the side; STAR_NEXT: the next store that has some
+HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STAR_HEAD, STAR_NEXT, STORE_WIDTH = range(10)
 
 # nodes
 (
     KIND, RELATION, SPAN, KEY_AT, KEY_N, REST_AT, REST_N, FILTER, LIFE_LEFT, LIFE_RIGHT, LIFE_BLOCKER, TIMELESS, STRATUM, EDGE_AT, EDGE_N,
     KEY2_AT, KEY2_N, REST2_AT, REST2_N, BY_RIGHT, HIDE_AT, HIDE_N, TEMPLATE_AT, TEMPLATE_N, CONDITION, QUERY, ASK, COLUMN,
-    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, SUBJECT, SOURCE, LOCAL, NODE_WIDTH,
-) = range(44)  # fmt: skip
+    MARK_AT, MARK_N, MOVE_AT, MOVE_N, KEEP, ONCE_ONLY, TIMER, LOOK, LOOK_AT, LOOK_N, LOOK_VIA, GATE, SUBJECT, SOURCE, LOCAL, STAR, NODE_WIDTH,
+) = range(45)  # fmt: skip
 # LOOK: the table of `lookups` that holds what the right side of a JOIN, or a FIND, matches of the background, or NONE; the slots of the columns that
 # it fills. LOOK_VIA: the node that joins pass before a JOIN's own filter, or NONE; of a node that decides on absence the first of its FINDs, or NONE
 # GATE: the SEQ on whose right side a JOIN stands, without whose left goals it keeps nothing (docs/decisions/0054-suppressing-joins.md), or NONE
 # SUBJECT: of a node that decides on absence, the column of the node that all of what is absent describes, or 0; SOURCE: the stream that has all of
 # what is absent, and a triple that binds this column, or NONE; LOCAL: whether all subjects of this stream are
 # local for the query (docs/decisions/0132-local-nodes.md)
+# STAR: whether both sides describe this node alone; a JOIN with a star has SUBJECT, SOURCE and LOCAL, too
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
     MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE,
@@ -128,7 +130,9 @@ AT_END = FOREVER - 1  # due when finished streams have ended and no other timer 
 
 # feed (column-wise): what the kernel is to take in, in order
 IN_KIND, IN_STREAM, IN_S, IN_P, IN_O, IN_G, IN_START, IN_END, IN_ENTRY, IN_SINCE, FEED_HEIGHT = range(11)
-OCCURRENCE, TICK, OPENING, LAST = range(4)  # LAST: the last instant of the streams, which have finished
+# LAST: the last instant of the streams, which have finished; WHOLE: an occurrence whose subject has all that its entry says of it in columns side by
+# side, on one interval
+OCCURRENCE, TICK, OPENING, LAST, WHOLE = range(5)
 
 # out
 OUT_START, OUT_END, OUT_NODE, OUT_ENTRY, OUT_VAR = range(5)
@@ -148,14 +152,16 @@ ASK_SLOT, ASK_SLOTS, ASK_WIDTH = range(3)
     NOW, USED, FREE, DEPTH, FOUND, EVENT, EVENTS, ENTRY, SEEN_FIRST, SEEN_N, SEEN_MOST, PARKED, WAITING, ASKED, ANSWERED, ENDLESS, MARGIN,
     CREDIT, FED_ALONE, TIMER_NODES, MEMO_LIMIT, LATE, GATHERED, HORIZON, TRUE_TERM, FALSE_TERM, TIMELESS_GOALS,
     DEFERRED_N, REPORTED, REPORTS, STOOD, TIMERS_DUE, SWEPT, FEW_FROM, LATEST_FROM, MOST_MADE, MOST_EACH, MOST_NOW, SPENT, CHOICES, FOREIGN,
-    AT_WIDTH,
-) = range(42)  # fmt: skip
+    STARS, STAR_SUBJECT, STAR_STREAM, STAR_NAMED, STAR_WAITING, STAR_STORE, AT_WIDTH,
+) = range(48)  # fmt: skip
 # USED: rows ever taken, those above are untouched; FREE: rows of them that were given back. MARGIN: what one step adds to a pool at most.
 # CREDIT: steps that are sure to fit. SEEN_MOST: what an instant has met at most. ENDLESS: a query that is beyond a bound of its own. SWEPT: the
 # store that was swept last. FEW_FROM: this instant's rows of `out` from here on are not in `seen`; NONE: all are. LATEST_FROM: the greatest Q_FROM
 # that there has been. MOST_MADE: what a query may make at one instant, MOST_EACH: more for each occurrence that comes at it, MOST_NOW: both for this
 # instant. SPENT: what a step has looked at and been answered, in parts of what is made, until it is counted. CHOICES: whether rows may wait for the
-# end of their entry. FOREIGN: whether an occurrence may be taken as a triple with another subject
+# end of their entry. FOREIGN: whether an occurrence may be taken as a triple with another subject.
+# STARS: whether any node has a star. STAR_SUBJECT, STAR_STREAM: those of the open star, or UNBOUND; STAR_NAMED: whether the
+# subject's name tells that it is local; STAR_WAITING: how many rows waited before; STAR_STORE: a store that has rows of it, or NONE
 
 # what is counted as made: a goal or a solution is one; joins that go on elsewhere, rows looked at, and answers of the host are this many LOOKS
 LOOKS = 128  # at rows of a key, in the time of one made

@@ -9,6 +9,7 @@
 #include "kernel/state/alpha_index.c"
 #include "kernel/state/local_nodes.c"
 #include "kernel/state/seen_solutions.c"
+#include "kernel/state/star.c"
 #include "kernel/state/tasks.c"
 #include "kernel/state/temporal_relations.c"
 #include "kernel/state/work_queues.c"

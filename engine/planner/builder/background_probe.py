@@ -15,6 +15,7 @@ from engine.pattern_scope import Scope, Variables
 from engine.physical_plan.plan import Node, Unit
 from engine.planner.builder.join_nodes import add_join
 from engine.planner.builder.join_order import order_triples, variables_of
+from engine.planner.builder.local_subjects import note_star
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
 from epsparql import algebra as a
@@ -55,6 +56,7 @@ def _plan_with_stream(builder: PlanBuilder, ordered: Sequence[a.TriplePattern], 
     leaves: list[tuple[Target, Target]] = []
     for k in range(len(ordered) - 1, 0, -1):
         node, _, _ = add_join(builder, before[k - 1], alone[k], c.ANY, target, span, ())
+        note_star(builder, node, a.Bgp(tuple(ordered[: k + 1]), place))
         add_lookup(builder, node, ordered[k], place, deep)
         rest = _plan_lookups(builder, c.JOIN, ordered[:k], alone[k].certain, place, (node, c.EMIT), deep)
         entry = builder.add_node(Node(c.PASS, span=span))

@@ -3,6 +3,8 @@
 EXISTS becomes a node that decides. All other conditions, and spans, go down as far as they can be decided.
 """
 
+from functools import reduce
+
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, has_exists, list_conjuncts, span_of
 from engine.physical_plan.plan import Node
@@ -32,8 +34,9 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
     check_functions([*plain, *marked])
     if marked:
         target = _plan_marked(builder, marked, kept, target)
-    for kind, sought in decided:
-        target = plan_exists(builder, kind, pattern.pattern, sought, target)
+    for k, (kind, sought) in enumerate(decided):  # solutions come to the last one first
+        before = reduce(lambda inner, each: a.Filter(a.Exists(each[1]), inner), decided[k + 1 :], pattern.pattern)
+        target = plan_exists(builder, kind, before, sought, target)
     for part in plain:
         if depends_on_solution(part):
             target = _plan_judge(builder, part, pattern.pattern, target)

@@ -10,6 +10,7 @@ from engine.physical_plan.join_trees import Linear, Pairing, Shape, Tree, ends_o
 from engine.physical_plan.plan import Node, PathJoin
 from engine.planner.builder.join_nodes import PlacedJoin, add_join, shorten_lives
 from engine.planner.builder.join_order import choose_shape, find_chain
+from engine.planner.builder.local_subjects import note_star
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.temporal_relations import Joining, relation_of
 from engine.planner.operators import path_reachability
@@ -30,6 +31,8 @@ def plan_join(builder: PlanBuilder, pattern: Joining, target: Target, span: int,
         _plan_with_path(builder, join, right, left, c.RIGHT, span)
     else:
         shorten_lives(builder.node(join.node), builder.network.find_lives(left, right))
+        if relation in (c.ANY, c.EQUALS):
+            note_star(builder, join.node, left, right)
         builder.plan_pattern(left, (join.node, c.LEFT), span, join.to_left)
         suppresses = relation == c.SEQ and builder.options.suppresses and not x.timeless
         with builder.gated_by(join.node if suppresses else builder.gate):

@@ -4,6 +4,7 @@ from engine.kernel.state import layout as c
 from engine.physical_plan.plan import Unit
 from engine.planner.builder.join_nodes import add_join, shorten_lives
 from engine.planner.builder.join_order import order_triples
+from engine.planner.builder.local_subjects import note_star
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
 from engine.planner.operators.graph import plan_empty_group
@@ -23,6 +24,7 @@ def plan_triples(builder: PlanBuilder, pattern: a.Bgp, target: Target, span: int
     for k in range(len(ordered) - 1, 0, -1):  # a loop, because a group may have a thousand patterns
         node, wanted, to_right = add_join(builder, before[k - 1], alone[k], c.ANY, target, span, wanted)
         shorten_lives(builder.node(node), (longest, longest))
+        note_star(builder, node, a.Bgp(tuple(ordered[: k + 1]), pattern.place))
         _plan_looked_up(builder, node, ordered[k], pattern.place, to_right)
         target = node, c.LEFT
         joins.append(node)

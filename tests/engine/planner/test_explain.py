@@ -92,7 +92,7 @@ CHOICES = [
     pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent", "AND recent on ?x [latest of the left side kept for ever, latest of the right side kept for ever]", id="AND"),
     pytest.param("{ ?x :a ?y } AND { ?x :b ?z }", "recent-by ?z", "AND recent-by ?z on ?x [latest of the left side", id="by a variable"),
     pytest.param("{ ?x :a ?y } SEQ { ?x :b ?z }", "recent-longest", "SEQ recent-longest on ?x [latest of the left side", id="the longest"),
-    pytest.param("{ ?x :a ?y } { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever, right side kept for ever]", id="groups beside each other"),
+    pytest.param("{ ?x :a ?y } { ?x :b ?z }", "recent", "AND on ?x [left side kept for ever (of a local node, for its entry), right side kept for ever (of a local node, for its entry)]", id="groups beside each other"),
 ]  # fmt: skip
 
 
@@ -326,7 +326,10 @@ def test_a_group_of_a_thousand_triples() -> None:
     found = explained(f"SELECT ?x {{ {' '.join(f'?x :p{k} ?v{k} .' for k in range(1000))} }}")
     shown = render_text(found)
     run = shown[shown.index("plan\n") :].splitlines()
-    assert run[2] == "  └─ AND on ?x [left side kept for ever, right side kept for ever], with each side in turn"
+    assert (
+        run[2]
+        == "  └─ AND on ?x [left side kept for ever (of a local node, for its entry), right side kept for ever (of a local node, for its entry)], with each side in turn"
+    )
     assert [line.split(" of ")[0] for line in run[3:1003]] == [f"     {'└' if k == 999 else '├'}─ scan ?x <http://e/p{k}> ?v{k}" for k in range(1000)]
     assert run[1003].startswith("partition key")
     assert len(PlanDocument.model_validate_json(json.dumps(render_document(found))).plan) == 2000

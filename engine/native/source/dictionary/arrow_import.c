@@ -113,6 +113,42 @@ static int take_terms(const Terms *terms, const Taking *taking, const ArrowArray
   return status;
 }
 
+/* Returns the row after those that stand side by side from `first` on and have its subject. Tells whether they are on one interval. */
+static i64 end_of_subject(const Taking *taking, i64 first, int *is_whole) {
+  const i64 *s = taking->cells + FIRST_TERM * taking->width, *start = s + START * taking->width, *end = s + FINISH * taking->width;
+  i64 after = first + 1;
+  for (*is_whole = 1; after < taking->kept && s[after] == s[first]; after++)
+    *is_whole = *is_whole && start[after] == start[first] && end[after] == end[first];
+  return after;
+}
+
+/* Marks the rows of each subject that has all its rows side by side and on one interval, by the first row of the table. `rows` is a hash table, empty
+ * at first, of the rows at which subjects begin, from 1 on. */
+static void mark_whole_subjects(const Taking *taking, i64 *rows, i64 mask) {
+  const i64 *s = taking->cells + FIRST_TERM * taking->width;
+  int is_whole;
+  for (i64 first = 0, after; first < taking->kept; first = after) {
+    i64 place = (i64)((u64)s[first] * 0x9E3779B97F4A7C15u >> 32) & mask;
+    after = end_of_subject(taking, first, &is_whole);
+    while (rows[place] != 0 && s[rows[place] - 1] != s[first]) place = (place + 1) & mask;
+    if (rows[place] == 0) {
+      rows[place] = first + 1;
+      for (i64 k = first; is_whole && k < after; k++) taking->cells[k] = WHOLE_SUBJECT;
+    } else /* it has come before, so neither is all of it */
+      for (i64 k = rows[place] - 1; taking->cells[k] == WHOLE_SUBJECT && s[k] == s[first]; k++) taking->cells[k] = 0;
+  }
+}
+
+static int find_whole_subjects(const Taking *taking) {
+  i64 size = 2;
+  while (size < 2 * taking->kept) size *= 2;
+  i64 *rows = calloc((size_t)size, sizeof *rows);
+  if (rows == NULL) return NO_MEMORY;
+  mark_whole_subjects(taking, rows, size - 1);
+  free(rows);
+  return FINE;
+}
+
 /* terms; a batch; how many of s, p, o and g are wanted; where it came from; a table (HEIGHT x rows) to fill with the rows that are not late.
  * Gives how many these are, and lets the batch go; or `-1 - bytes` for which there was no room, and the batch stays. */
 static int taken(const Argument *in, i64 *out) {
@@ -124,6 +160,7 @@ static int taken(const Argument *in, i64 *out) {
   if (table.width >= batch->length && table.count == HEIGHT * table.width && batch->n_children == COLUMNS) {
     take_times(&taking, batch, in[3].number);
     status = take_terms(terms_of(&in[0]), &taking, batch, in[2].number, &wanting);
+    if (status == FINE && wanting < 0 && in[2].number > 0) status = find_whole_subjects(&taking);
   }
   if (status != FINE || wanting < 0) batch->release(batch);
   out[0] = wanting < 0 ? taking.kept : -1 - wanting;

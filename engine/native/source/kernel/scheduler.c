@@ -83,33 +83,37 @@ static inline int waits_for_entry(Net net, i64 k) {
   return frame->task == DECIDE_LEFT && (kind == ONCE || is_local(net, frame->node, frame->row));
 }
 
-/* Moves the waiting work whose turn it is to the stack, which takes then what no step adds. */
-static void call_turn(Net net, i64 turn, int of_entry) {
+/* Returns whether waiting work is decided at the end of the star. */
+static inline int waits_for_star(Net net, i64 k) {
+  const Frame *frame = waiting_at(net, k);
+  return frame->task == DECIDE_LEFT && is_of_star(net, node_at(net, frame->node), row_at(net, frame->row));
+}
+
+/* Returns whether waiting work is decided at the close of the instant, as all is by then. */
+static inline int waits_for_instant(Net net, i64 k) {
+  (void)net;
+  (void)k;
+  return 1;
+}
+
+typedef int Waits(Net net, i64 k);
+
+/* Moves the waiting work whose turn is next to the stack, of the places from `first` on for which `waits` holds. The stack takes then what no step
+ * adds. Returns whether there is any. */
+static inline int call_next(Net net, i64 first, Waits *waits) {
   AtRecord *at = net->at;
-  i64 kept = 0;
-  for (i64 k = 0; k < at->waiting; k++) {
+  i64 kept = first, lowest = BIG;
+  for (i64 k = first; k < at->waiting; k++)
+    if (waits(net, k)) lowest = lesser(lowest, turn_of(net, k));
+  if (lowest == BIG) return 0;
+  for (i64 k = first; k < at->waiting; k++) {
     const Frame *frame = waiting_at(net, k);
-    if (turn_of(net, k) == turn && (!of_entry || waits_for_entry(net, k))) push_frame(net, frame->node, frame->task, frame->row);
+    if (turn_of(net, k) == lowest && waits(net, k)) push_frame(net, frame->node, frame->task, frame->row);
     else *waiting_at(net, kept++) = *frame;
   }
   at->waiting = kept;
   at->credit = 0;
-}
-
-/* Calls the waiting work whose turn is next at the close of the instant. */
-static void call_stratum(Net net) {
-  i64 lowest = turn_of(net, 0);
-  for (i64 k = 1; k < net->at->waiting; k++) lowest = lesser(lowest, turn_of(net, k));
-  call_turn(net, lowest, 0);
-}
-
-/* Calls what waits for the end of the entry alone, stratum by stratum; `choices` says that there may be some. */
-static void call_choices(Net net) {
-  i64 lowest = BIG;
-  for (i64 k = 0; k < net->at->waiting; k++)
-    if (waits_for_entry(net, k)) lowest = lesser(lowest, turn_of(net, k));
-  if (lowest == BIG) net->at->choices = 0;
-  else call_turn(net, lowest, 1);
+  return 1;
 }
 
 /* Begins another instant. Nothing is parked between instants, so all answers may go. */
@@ -139,8 +143,7 @@ static int close_part(Net net, i64 until, i64 entry) {
   }
   if (at->waiting == 0) return 0;
   at->entry = entry;
-  call_stratum(net);
-  return 1;
+  return call_next(net, 0, waits_for_instant);
 }
 
 /* Takes in one column of the feed, at its instant. A stream may be fed after its readers' time has passed without it. */
@@ -155,6 +158,7 @@ static inline void take_in_event(Net net, i64 i) {
     at->most_now += at->most_each;
     i64 stream = fed(net, IN_STREAM, i), since = fed(net, IN_SINCE, i);
     TimedTriple occurrence = {fed(net, IN_S, i), fed(net, IN_P, i), fed(net, IN_O, i), fed(net, IN_G, i), fed(net, IN_START, i), end};
+    if (fed(net, IN_KIND, i) == WHOLE && at->star_subject == UNBOUND) open_star(net, stream, occurrence.s);
     int alone = at->fed_alone != 0 && 0 < i && i < at->events - 1 && fed(net, IN_END, i + 1) != end && fed(net, IN_END, i - 1) != end;
     if (alone || enter_occurrence(net, stream, &occurrence, since)) scan_occurrence(net, stream, &occurrence, since);
   }
@@ -178,14 +182,26 @@ static i64 pass_column(Net net, i64 i) {
   return ONWARD;
 }
 
+/* Returns whether column i of the feed belongs to the star of the one before it. */
+static inline int goes_on_star(Net net, i64 i) {
+  const AtRecord *at = net->at;
+  return i < at->events && fed(net, IN_KIND, i) == WHOLE && fed(net, IN_S, i) == at->star_subject && fed(net, IN_END, i) == at->now &&
+         fed(net, IN_STREAM, i) == at->star_stream && fed(net, IN_SINCE, i) == fed(net, IN_SINCE, i - 1);
+}
+
 /* Goes on where nothing is on the stack; returns ONWARD, or why the kernel returns.
  * Every instant closes before a later one opens or time passes it. */
 static i64 advance_feed(Net net) {
   AtRecord *at = net->at;
   i64 i = at->event;
+  if (at->star_subject != UNBOUND && !goes_on_star(net, i)) {
+    if (at->waiting > height_of(net, TABLE_STACK)) return GROW;
+    if (call_next(net, at->star_waiting, waits_for_star)) return ONWARD;
+    close_star(net);
+  }
   if (at->choices != 0 && (i == at->events || fed(net, IN_ENTRY, i) != at->entry)) {
     if (at->waiting > height_of(net, TABLE_STACK)) return GROW;
-    call_choices(net);
+    at->choices = call_next(net, 0, waits_for_entry); /* stratum by stratum */
     return ONWARD;
   }
   if (at->reports == 0 && at->deferred_n > (i < at->events ? MOST_DEFERRED : 0)) return DECISION;

@@ -129,6 +129,13 @@ static inline void arrive_join(Net net, i64 node, i64 side, i64 x) {
     return;
   }
   i64 key = hash_key(net, row, here->key_at, here->key_n), life = life_of(here, side), goal = NONE;
+  if (is_of_star(net, here, row)) {
+    goal = store_at(net, partners)->star_head;
+    store_in_star(net, store_of(node, side), hash_in_store(store_of(node, side), key), x);
+    count_made(net, node, 1);
+    if (goal != NONE) probe_chain(net, node, side, x, goal, key, 1);
+    return;
+  }
   if (here->timeless != 0) defer_timeless_goals(net, node, side, x, key);
   if (store_at(net, partners)->count > 0) goal = find_newest(net, hash_in_store(partners, key));
   if (life != NEVER) {

@@ -21,16 +21,21 @@ static void store_side(Net net, i64 node, i64 side, i64 x) {
   const NodesRecord *here = node_at(net, node);
   i64 store = store_of(node, side), at = side == BLOCKER ? here->key2_at : here->key_at, n = side == BLOCKER ? here->key2_n : here->key_n;
   i64 life = life_of(here, side);
+  count_made(net, node, 1);
+  if (is_of_star(net, here, row_at(net, x))) {
+    store_in_star(net, store, hash_stored_key(net, store, row_at(net, x), at, n), x);
+    return;
+  }
   if (is_passing(here)) {
     if (side == BLOCKER) life = FOREVER; /* they leave by retire_blockers */
     else link_before(net, store, x);
   }
   store_goal(net, store, hash_stored_key(net, store, row_at(net, x), at, n), x, life);
-  count_made(net, node, 1);
 }
 
 /* Returns the newest goal of the chain that holds what may join x. */
 static i64 find_newest_partner(Net net, i64 node, i64 side, i64 x, int timeless) {
+  if (is_of_star(net, node_at(net, node), row_at(net, x))) return store_at(net, store_of(node, opposite_of(side)))->star_head;
   i64 hash = hash_in_store(store_of(node, opposite_of(side)), hash_join_key(net, node, x));
   return timeless ? find_newest_timeless(net, hash) : find_newest(net, hash);
 }
@@ -39,12 +44,13 @@ static i64 find_newest_partner(Net net, i64 node, i64 side, i64 x, int timeless)
 /* Begins to look through the goals of a node for those that join x. */
 static void enter_level(Net net, i64 level, i64 node, i64 x, i64 until) {
   NestsRecord *nest = nest_at(net, level);
-  i64 hash = hash_stored_key(net, store_of(node, RIGHT), row_at(net, x), node_at(net, node)->key_at, node_at(net, node)->key_n);
+  const NodesRecord *here = node_at(net, node);
+  i64 hash = hash_stored_key(net, store_of(node, RIGHT), row_at(net, x), here->key_at, here->key_n);
   nest->node = node;
   nest->row = x;
   nest->until = until;
   nest->hash = hash;
-  nest->goal = find_newest(net, hash);
+  nest->goal = is_of_star(net, here, row_at(net, x)) ? store_at(net, store_of(node, RIGHT))->star_head : find_newest(net, hash);
   nest->timeless = TIMED;
   nest->mark = NONE;
   nest->pending = 0;
@@ -536,7 +542,7 @@ static void arrive_negative(Net net, i64 node, i64 side, i64 x) {
   else if (side != decided_side(here->kind)) store_side(net, node, side, x);
   else if (here->kind == OPTIONALSEQ && here->timeless == 0 && here->mark_n == 0) decide(net, node, side, x);
   else {
-    if (is_local(net, node, x)) net->at->choices = 1;
+    if (!is_of_star(net, here, row_at(net, x)) && is_local(net, node, x)) net->at->choices = 1;
     wait_for_close(net, node, task_to_decide(side), x);
   }
 }
