@@ -14,6 +14,7 @@ from bench.measurement import WrongCount
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
 from engine.messages import INSTANT, OCCURRENCES, Block, Events, Micros, Register
+from engine.runtime.query_registry import Registry
 from epsparql.solutions.policies import UNRESTRICTED
 
 Ints = NDArray[np.int64]
@@ -103,8 +104,7 @@ def registration(text: str, offset: int = 0, name: str = "q", policy: str = UNRE
 
 def engine_with(text: str, policy: str = UNRESTRICTED, terms: TermTable | None = None) -> Engine:
     """Return an engine with one query, which may find its terms numbered; its next entry is number 1."""
-    engine = Engine()
-    engine.terms = engine.terms if terms is None else terms
+    engine = Engine(Registry(terms=terms))
     changes = engine.feed(registration(text, policy=policy)).changes
     assert not changes, changes
     return engine

@@ -15,13 +15,14 @@ from engine.runtime.watermarks import StreamTime
 def find_deadlines(engine: Engine) -> dict[str, Micros]:
     """Return, for each stream on which something waits, the least instant that its watermark has yet to pass."""
     found: dict[str, Micros] = {}
-    rules = engine.rules
-    for member in engine.members:
+    registry = engine.registry
+    rules = registry.rules
+    for member in registry.members:
         deadline = find_deadline(member)
         if deadline is None:
             continue
         for name in find_reached(member.network.reads, rules):
-            if _holds_back(engine.streams, name, deadline):
+            if _holds_back(registry.streams, name, deadline):
                 found[name] = min(deadline, found.get(name, deadline))
     return found
 

@@ -1,5 +1,6 @@
 """This module writes an engine's state as a snapshot has it: the engine and those beside it, each with its networks."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from engine.background.changes import read_static_rule, with_standing_rules
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.dictionary.term_dictionary import TermTable
-from engine.engine_state import Behind, EngineState
+from engine.engine_state import Beginning, EngineState, SideEngine
 from engine.errors import Refusal, SnapshotMismatch
 from engine.messages import ADD, RDFS, MessageKey, Register
 from engine.network.network import Network
@@ -19,6 +20,7 @@ from engine.physical_plan.join_trees import PlanShape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork
+from engine.runtime.query_registry import Registry
 from engine.runtime.watermarks import StreamTime
 from engine.snapshot.network_state import FEED, pending, pending_again, restore, snapshot_network
 from epsparql import QueryError
@@ -26,9 +28,9 @@ from epsparql import QueryError
 
 def state_of(engine: EngineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the engine's state: a part that is fit for JSON, and arrays by name."""
-    arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.terms.arrays().items()}
-    meta = _kept(engine, arrays) | {"behind": [_kept_behind(engine, behind, arrays) for behind in engine.behind.values()]}
-    return meta, arrays
+    arrays: dict[str, NDArray[Any]] = {f"terms.{name}": array for name, array in engine.registry.terms.arrays().items()}
+    meta = _store_engine(engine, arrays, None)
+    return meta | {"behind": [_store_side(engine, lead, side, arrays) for lead, side in engine.sides.items()]}, arrays
 
 
 def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
@@ -37,56 +39,59 @@ def terms_of(arrays: Mapping[str, NDArray[Any]]) -> TermTable:
 
 def restore_state(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
     """Bring a new engine over the same terms to where `state_of` was told. Raises SnapshotMismatch."""
-    _restore(engine, meta, arrays)
-    for kept_behind in meta.get("behind", ()):
-        beside = [engine.beside() for _ in kept_behind["engines"]]
-        for other, found in zip(beside, kept_behind["engines"], strict=True):
-            other.known = engine.known
-            _restore(other, found, arrays)
-        beginning = tuple(Register.from_plain(values) for values in kept_behind["beginning"])
-        later = beside[1] if len(beside) > 1 else None
-        own, lead = set(kept_behind["own"]), kept_behind["lead"]
-        engine.behind[lead] = Behind(lead, own, beside[0], kept_behind["paused"], beginning, later, replaces=kept_behind.get("replaces"))
+    _restore_engine(engine, meta, arrays)
+    for stored in meta.get("behind", ()):
+        beside = [engine.make_beside(engine.registry.make_beside()) for _ in stored["engines"]]
+        for other, found in zip(beside, stored["engines"], strict=True):
+            other.registry.known = engine.registry.known
+            _restore_engine(other, found, arrays)
+        entries, lead, replaces = tuple(Register.from_plain(values) for values in stored["beginning"]), stored["lead"], stored.get("replaces")
+        begins = deque([Beginning(entries[0].reads_from or 0, entries)] if entries else [])
+        engine.sides[lead] = SideEngine(
+            beside[0], set(stored["own"]), begins, reader=lead if replaces is None else replaces, replaces=replaces is not None,
+            present=beside[1] if len(beside) > 1 else None, paused=stored["paused"],
+        )  # fmt: skip
 
 
-def _kept(engine: EngineState, arrays: dict[str, NDArray[Any]], beside: EngineState | None = None) -> dict[str, Any]:
-    """Return the state but for the terms and the engines that are behind, and add its arrays to `arrays`.
+def _store_engine(engine: EngineState, arrays: dict[str, NDArray[Any]], common: FactIndex | None) -> dict[str, Any]:
+    """Return the state but for the terms and the side engines, and add its arrays to `arrays`.
 
-    Facts that the engine `beside` has are left out.
+    The background is left out if it is the `common` one.
     """
+    registry = engine.registry
     members = []
-    for member in engine.members:
+    for member in registry.members:
         network, own = snapshot_network(member.network)
         own["pending"] = pending(member.pending.table)
         place = sum(name.endswith(".pending") for name in arrays)  # arrays of a member have its number in front
         arrays |= {f"{place}.{name}": array for name, array in own.items()}
         part, knows = division_to_json(member.part), member.network.planning.knows
-        earlier = list({id(known): known for known in knows.values() if known is not engine.known}.values())
+        earlier = list({id(known): known for known in knows.values() if known is not registry.known}.values())
         arrays |= {f"{place}.known.{j}": known.numbers for j, known in enumerate(earlier)}
         members.append({
             "place": place, "time": member.time, "pending": list(FEED), "network": network, "part": part, "revised": member.revised,
             "without": sorted(member.network.planning.without),
-            "with": sorted(engine.without - member.network.planning.without),  # it comes from an engine of another share
-            "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not engine.known],
+            "with": sorted(registry.without - member.network.planning.without),  # it comes from an engine of another share
+            "ignorant": [[registered, earlier.index(known)] for registered, known in knows.items() if known is not registry.known],
             "regimes": [known.regime for known in earlier],
             "static_rules": [_rules_of(known) for known in earlier],
         })  # fmt: skip
-    if beside is None or beside.known is not engine.known:
-        number = sum(name.startswith("known.") for name in arrays)
-        arrays[f"known.{number}"] = engine.known.numbers
+    if common is not registry.known:
+        number: int | None = sum(name.startswith("known.") for name in arrays)
+        arrays[f"known.{number}"] = registry.known.numbers
     else:
         number = None
     return {
         "position": engine.position,
-        "streams": {name: asdict(stream) for name, stream in engine.streams.items()},
+        "streams": {name: asdict(stream) for name, stream in registry.streams.items()},
         "known": number,
-        "entailment": engine.known.regime,
-        "static_rules": _rules_of(engine.known),
-        "registered": [asdict(entry) for entry in engine.registered.values()],
-        "fallen": [asdict(entry) for entry in engine.fallen.values()],
+        "entailment": registry.known.regime,
+        "static_rules": _rules_of(registry.known),
+        "registered": [asdict(entry) for entry in registry.registered.values()],
+        "fallen": [asdict(entry) for entry in registry.fallen.values()],
         "members": members,
-        "sets": engine.sets.to_json(),
-        "message_keys": {stream: asdict(key) for stream, key in engine.message_keys.items()},
+        "sets": registry.sets.to_json(),
+        "message_keys": {stream: asdict(key) for stream, key in registry.message_keys.items()},
     }
 
 
@@ -100,43 +105,43 @@ def _with_rules(known: FactIndex, kept: Iterable[Sequence[Any]]) -> FactIndex:
     return with_standing_rules(known, [rule for entry in entries if (rule := read_static_rule(entry)) is not None])
 
 
-def _kept_behind(engine: EngineState, behind: Behind, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+def _store_side(engine: EngineState, lead: int, side: SideEngine, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     return {
-        "lead": behind.lead,
-        "own": sorted(behind.own),
-        "paused": behind.paused,
-        "replaces": behind.replaces,
-        "beginning": [asdict(entry) for entry in behind.beginning],
-        "engines": [_kept(other, arrays, engine) for other in behind.engines],
+        "lead": lead,
+        "own": sorted(side.queries),
+        "paused": side.paused,
+        "replaces": side.reader if side.replaces else None,
+        "beginning": [asdict(entry) for beginning in side.begins for entry in beginning.entries],
+        "engines": [_store_engine(other, arrays, engine.registry.known) for other in side.engines],
     }
 
 
-def _restore(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    """Take over what `_kept` gave."""
-    engine.position = meta["position"]
-    engine.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
+def _restore_engine(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Take over what `_store_engine` gave."""
+    registry, engine.position = engine.registry, meta["position"]
+    registry.streams = {name: StreamTime(**values) for name, values in meta["streams"].items()}
     if meta.get("known") is not None or meta.get("facts") is not None:
-        engine.known = known_from(meta, arrays, engine.terms)
-    engine.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
-    engine.registered = {entry.offset: entry for entry in map(Register.from_plain, meta["registered"])}
-    engine.fallen = {entry.offset: entry for entry in map(Register.from_plain, meta["fallen"])}
+        registry.known = known_from(meta, arrays, registry.terms)
+    registry.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
+    registry.registered = {entry.offset: entry for entry in map(Register.from_plain, meta["registered"])}
+    registry.fallen = {entry.offset: entry for entry in map(Register.from_plain, meta["fallen"])}
     for k, member in enumerate(meta["members"]):
         place = member.get("place", k)
         own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}
-        engine.members.append(_member_restored(engine, member, own))
+        registry.members.append(_restore_member(registry, member, own))
 
 
-def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
+def _restore_member(registry: Registry, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ScheduledNetwork:
     part = division_from_json(meta.get("part"))
-    earlier = [FactIndex.given_as(arrays[f"known.{j}"], engine.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
+    earlier = [FactIndex.given_as(arrays[f"known.{j}"], registry.terms, regime) for j, regime in enumerate(meta.get("regimes", ()))]
     earlier = [_with_rules(known, rules) for known, rules in zip(earlier, meta.get("static_rules", [()] * len(earlier)), strict=True)]
     ignorant = {registered: earlier[j] for registered, j in meta.get("ignorant", ())}
-    left_out = (engine.without | frozenset(meta.get("without", ()))) - frozenset(meta.get("with", ()))
-    known = earlier[0] if earlier else engine.known
-    network = Network(engine.terms, known=known, owns=engine.make_owner_test(part), without=left_out)
+    left_out = (registry.without | frozenset(meta.get("without", ()))) - frozenset(meta.get("with", ()))
+    known = earlier[0] if earlier else registry.known
+    network = Network(registry.terms, known=known, owns=registry.make_owner_test(part), without=left_out)
 
     def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
-        engine.restore_query(network, engine.registered[registered], rates, shape, ignorant.get(registered, engine.known))
+        registry.restore_query(network, registry.registered[registered], rates, shape, ignorant.get(registered, registry.known))
 
     try:
         restore(network, meta["network"], arrays, add)
@@ -145,7 +150,7 @@ def _member_restored(engine: EngineState, meta: dict[str, Any], arrays: dict[str
     network.background.begun = meta["time"]
     if ignorant:  # the next instant brings them the background
         network.planning.known = earlier[0]
-        network.background.announce(engine.known, meta["time"])
+        network.background.announce(registry.known, meta["time"])
     pending, revised = Waiting.from_table(pending_again(meta["pending"], arrays["pending"])), meta.get("revised", False)
     return ScheduledNetwork(network, meta["time"], pending, part, revised, silent=revised, apart=True)
 

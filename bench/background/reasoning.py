@@ -130,14 +130,14 @@ def names_of(kinds: Ints, classes: int) -> list[str]:
 def in_numbers(engine: Engine, events: Ints, classes: int) -> float:
     """Return the seconds of the kernel alone, for occurrences in numbers, in an engine of its own."""
     own = Engine()
-    own.known = FactIndex.from_quads(engine.facts, own.terms)
+    own.registry.known = FactIndex.from_quads(engine.registry.facts, own.registry.terms)
     register_queries(own)
-    network, n = own.members[0].network, len(events)
+    network, n = own.registry.members[0].network, len(events)
     feed = np.zeros((c.FEED_HEIGHT, n), np.int64)
-    feed[c.IN_S] = own.terms.intern_all([f"<http://example.org/id/{k}>" for k in range(_SUBJECTS)])[np.arange(n) % _SUBJECTS]
-    feed[c.IN_P] = own.terms.intern(f"<{RDF}type>")
+    feed[c.IN_S] = own.registry.terms.intern_all([f"<http://example.org/id/{k}>" for k in range(_SUBJECTS)])[np.arange(n) % _SUBJECTS]
+    feed[c.IN_P] = own.registry.terms.intern(f"<{RDF}type>")
     distinct, which = np.unique(events, return_inverse=True)
-    feed[c.IN_O] = own.terms.intern_all(names_of(distinct, classes))[which]
+    feed[c.IN_O] = own.registry.terms.intern_all(names_of(distinct, classes))[which]
     feed[c.IN_START] = feed[c.IN_END] = times_of(0, n)
     feed[c.IN_ENTRY] = feed[c.IN_SINCE] = np.arange(n) // _BATCH + 1
     feeds = [np.ascontiguousarray(feed[:, first : first + _BATCH]) for first in range(0, n, _BATCH)]
@@ -192,12 +192,12 @@ def _under_owl(classes: int) -> dict[str, float]:
     owl += "".join(f"<{name}> <{RDF}type> <{OWL}{kind}Property> .\n" for kind in ("Functional", "InverseFunctional"))
     things = "".join(f"<http://example.org/s/{k}> <{name}> <http://example.org/o/{k}> .\n" for k in range(_THINGS))
     engine.feed(Block((Facts(engine.position, "urn:things", owl + things),), _NOTHING))
-    expect("inverses", engine.known.count(f"<{name}/of>"), _THINGS)
+    expect("inverses", engine.registry.known.count(f"<{name}/of>"), _THINGS)
     things_s = time.perf_counter() - began
     began = time.perf_counter()
     engine.feed(Block((Facts(engine.position, "urn:one", f"<http://example.org/s/new> <{name}> <http://example.org/o/0> .\n"),), _NOTHING))
     one_s = time.perf_counter() - began
-    expect("equal things", engine.known.count(f"<{OWL}sameAs>"), 2)
+    expect("equal things", engine.registry.known.count(f"<{OWL}sameAs>"), 2)
     return {
         "owl_closing_s": round(closing, 3),
         "owl_adding_ms": round(median(adding) * 1000, 2),

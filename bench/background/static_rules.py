@@ -44,7 +44,7 @@ def measure(n: int) -> Iterator[str]:
     began = time.perf_counter()
     learn(engine, "http://example.org/facts", rest, ADD)
     closing = time.perf_counter() - began
-    closed = len(engine.known.everything())
+    closed = len(engine.registry.known.everything())
     removing, adding = [], []
     for k in chosen:
         began = time.perf_counter()
@@ -53,8 +53,8 @@ def measure(n: int) -> Iterator[str]:
         began = time.perf_counter()
         learn(engine, f"http://example.org/graph{k}", facts[k], ADD)
         adding.append(time.perf_counter() - began)
-    if len(engine.known.everything()) != closed:
-        raise WrongCount("static-rules", len(engine.known.everything()), closed)
+    if len(engine.registry.known.everything()) != closed:
+        raise WrongCount("static-rules", len(engine.registry.known.everything()), closed)
     yield line(
         "static-rules", rules=len(texts), facts=len(facts), closed=closed, registering_s=round(registering, 2), closing_s=round(closing, 2),
         adding_ms=round(median(adding) * 1000, 2), adding_most_ms=round(max(adding) * 1000, 1), removing_ms=round(median(removing) * 1000, 2),

@@ -53,7 +53,7 @@ def engine_calls(workload: str, events: Drawn) -> list[tuple[float, int]]:
 def kernel_calls(workload: str, events: Drawn) -> list[tuple[float, int]]:
     terms = TermTable()
     log = in_numbers(terms, events, valued=workload == "W3", batch=1)
-    network = engine_with(WORKLOADS[workload], terms=terms).members[0].network
+    network = engine_with(WORKLOADS[workload], terms=terms).registry.members[0].network
     return timed(lambda feed: len(network.feed(feed)), log.feeds)
 
 

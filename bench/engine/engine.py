@@ -94,7 +94,7 @@ def numbered(workload: str, events: Drawn, policy: str = UNRESTRICTED) -> Timed:
 
     def run() -> tuple[float, int]:
         engine = engine_with(WORKLOADS[workload], policy, terms)
-        network = engine.members[0].network
+        network = engine.registry.members[0].network
         began, matches = time.perf_counter(), 0
         for feed in log.feeds:
             matches += len(network.feed(feed))

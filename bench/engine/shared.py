@@ -41,7 +41,7 @@ def measure(queries: int, n: int) -> Iterator[str]:
 def _feed_log(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tuple[float, int, int], int]:
     """Feed a log. Return seconds of CPU time, goals and shares; and solutions."""
     engine = Engine()
-    engine.shares = shares
+    engine.registry.shares = shares
     for k in range(queries):
         text = f"SELECT * WHERE {{ {{?s :a ?x}} SEQ {{?s :b ?y}} SEQ {{?s :c ?z}} SEQ {{?s :p{k} ?w}} {WITHIN} }}"
         changes = engine.feed(registration(text, k, f"q{k}")).changes
@@ -50,4 +50,4 @@ def _feed_log(queries: int, log: Sequence[Block], *, shares: bool) -> tuple[tupl
     for block in log:
         matches += engine.feed(block).solutions.num_rows
     seconds = time.process_time() - began
-    return (seconds, engine.goals, sum(len(member.network.host.shares.numbered) for member in engine.members)), matches
+    return (seconds, engine.goals, sum(len(member.network.host.shares.numbered) for member in engine.registry.members)), matches

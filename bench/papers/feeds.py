@@ -101,7 +101,7 @@ def run(
         wall_s, cpu_s = wall_s + time.perf_counter() - wall, cpu_s + time.process_time() - cpu
         count_solutions(found)
         del found  # its memory is free for the next block, as it is in a server that has written it
-    state_bytes = sum(engine.usage(each).state_bytes for each in registered)
+    state_bytes = sum(engine.registry.usage(each).state_bytes for each in registered)
     count_solutions(engine.feed(Block((Finish(engine.position, "default"),), _NOTHING)).solutions)
     return Result(counts, batches if keep else None, cpu_s, wall_s, state_bytes, rss_mb() - before_mb)
 

@@ -58,7 +58,7 @@ def _compare_replays(data: Path) -> list[int]:
     found = []
     for text in (_NEW, _OLD):
         engine, counts = Engine(), Counter[tuple[object, ...]]()
-        engine.enrol_query(Register(0, "q", text, reads_from=0), [])
+        engine.registry.enrol_query(Register(0, "q", text, reads_from=0), [])
         with closing(LogReader(data)) as log:
             for block in log.blocks(0, execution.BLOCK_ROWS):
                 solutions = engine.feed(block).solutions

@@ -1,115 +1,108 @@
 """This module lets queries fall behind the others: paused ones, and ones that read the log from before their
-registration. `Behind` brings them up.
+registration. A side engine brings them up.
+
+If a query reads from `reads_from` on, it is registered there in a side engine with today's rules on which it rests. At
+its registration the rules as they run take the place of these rules, with what waits for the query. So the query's
+solutions do not depend on when it catches up.
 """
 
-from collections.abc import Iterable, Sequence
-from copy import deepcopy
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from engine.dictionary.arrow_encoding import one_after_another
-from engine.engine_state import Behind, EngineState, parse_entry
-from engine.messages import TIED, Outcome, Pause, Register
-from engine.network.network import Network
-from engine.network.placed_query import Planned
-from engine.physical_plan.join_trees import PlanShape
-from engine.planner.builder.join_order import Rates
-from engine.runtime.event_queue import Choice, Waiting
-from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
-from engine.snapshot.network_state import restore, snapshot_network
+from engine.engine_state import Beginning, EngineState, SideEngine, join, parse_entry
+from engine.messages import TIED, CatchUp, Outcome, Pause, Register
+from engine.runtime.event_scheduler import find_reached
+from engine.runtime.query_registry import Registry
 from epsparql import algebra as a
 
 
 # ---------------------------------------------------------------- falling behind
 def pause(engine: EngineState, entry: Pause) -> None:
     """Take a running query, and what rests on it, out of the engine. A query that is behind already reads no further."""
-    if (known := engine.behind.get(entry.registered)) is not None:
+    if (known := engine.sides.get(entry.registered)) is not None:
         known.paused = True
-    elif entry.registered in engine.registered:
+    elif entry.registered in engine.registry.registered:
         own = {entry.registered, *entry.holds}
-        engine.behind[entry.registered] = Behind(entry.registered, own, fork(engine, entry.offset, own), paused=True)
+        side = engine.make_beside(fork(engine.registry, own), entry.offset)
+        engine.sides[entry.registered] = SideEngine(side, own, reader=entry.registered, paused=True)
 
 
 def register_query(engine: EngineState, entry: Register) -> bool:
     """Take in a query that is behind from the first; return False for any other."""
-    if entry.waits_for is not None and entry.waits_for in engine.behind:
-        engine.behind[entry.waits_for].own.add(entry.offset)
+    if entry.waits_for is not None and entry.waits_for in engine.sides:
+        engine.sides[entry.waits_for].queries.add(entry.offset)
         return True
     if entry.reads_from is None:
         return False
-    engine.behind[entry.offset] = begin_behind(engine, entry.offset, entry)
+    engine.sides[entry.offset] = begin_past(engine, entry.offset, entry, entry.reads_from)
     return True
 
 
-def begin_behind(engine: EngineState, lead: int, entry: Register) -> Behind:
-    """Return what is behind from the position `lead` on: a query that reads the past, which is not in the engine, and
-    those that it holds.
+def begin_past(engine: EngineState, at: int, entry: Register, reads_from: int) -> SideEngine:
+    """Return a side engine for a query that is not in the engine, which stands at the position `at`.
+
+    The query reads the past, and takes those with it that it holds.
     """
-    held, streams = set(entry.holds), set(parse_entry(entry).streams)
-    rests_on = find_reached(streams, engine.rules)
-    rules = [rule for rule in engine.registered.values() if rule.offset not in held and _writes(rule) in rests_on]
-    later = fork(engine, lead, held, streams)
-    beginning = tuple(replace(rule, reads_from=entry.reads_from, holds=(), waits_for=None) for rule in (*rules, entry))
-    return Behind(lead, {entry.offset, *held}, engine.beside(), beginning=beginning, later=later)
+    registry, held, streams = engine.registry, set(entry.holds), parse_entry(entry).streams
+    rests_on = find_reached(streams, registry.rules)
+    rules = [rule for rule in registry.registered.values() if rule.offset not in held and a.written_stream(parse_entry(rule)) in rests_on]
+    entries = (*(_read_from(rule, reads_from) for rule in rules), replace(entry, reads_from=reads_from, holds=(), waits_for=None))
+    present = engine.make_beside(fork(registry, held, streams), at)
+    past = engine.make_beside(registry.make_beside())
+    return SideEngine(past, {entry.offset, *held}, deque([Beginning(reads_from, entries)]), reader=entry.offset, present=present)
 
 
-def fork(engine: EngineState, at: int, own: set[int], streams: Iterable[str] = ()) -> EngineState:
-    """Return the engine at the position `at`, as far as `own` and `streams` rest on it.
+def _read_from(rule: Register, reads_from: int) -> Register:
+    """Return a rule that reads from an entry on. What the settings of its streams promise need not hold before it read."""
+    found = replace(rule, reads_from=reads_from, holds=(), waits_for=None)
+    first = rule.offset + 1 if rule.reads_from is None else rule.reads_from
+    return found if first <= reads_from else replace(found, instants=False, local=())
 
-    The queries `own` go over to it; it has copies of the rest.
+
+def fork(registry: Registry, own: Collection[int], streams: Iterable[str] = ()) -> Registry:
+    """Return a registry with the queries `own`, which go over to it, and copies of the rules on which these and
+    `streams` rest.
     """
-    side = engine.beside()
-    side.position, side.known = at, engine.known
-    side.streams = {name: replace(stream) for name, stream in engine.streams.items()}
-    side.fallen = dict(engine.fallen)
-    read = {stream for member in engine.members for p in member.network.planned.values() if p.registered in own for stream in p.source.query.streams}
-    rests_on = find_reached(read | set(streams), engine.rules)
-    for member in list(engine.members):
+    side = registry.make_beside()
+    side.known, side.fallen = registry.known, dict(registry.fallen)
+    side.streams = {name: replace(stream) for name, stream in registry.streams.items()}
+    planned = [p for member in registry.members for p in member.network.planned.values() if p.registered in own]
+    rests_on = find_reached({*streams, *(stream for p in planned for stream in p.source.query.streams)}, registry.rules)
+    for member in list(registry.members):
         wanted = [p for p in member.network.planned.values() if p.registered in own or p.writes in rests_on]
         going = [p.registered for p in wanted if p.registered in own]
-        side.registered |= {p.registered: engine.registered[p.registered] for p in wanted if p.registered in engine.registered}
+        side.registered |= {p.registered: registry.registered[p.registered] for p in wanted if p.registered in registry.registered}
         if len(going) == len(member.network.planned):
-            engine.members.remove(member)
+            registry.members.remove(member)
             side.members.append(member)
         elif wanted:
-            side.members.append(copied(side, member, wanted))
+            side.members.append(side.copy_network(member, wanted))
             for registered in going:
                 member.network.drop_query(registered)
     for registered in own:
-        engine.registered.pop(registered, None)
+        registry.registered.pop(registered, None)
     return side
 
 
-def copied(
-    side: EngineState, member: ScheduledNetwork, queries: Sequence[Planned], needs: Choice | None = None
-) -> ScheduledNetwork:  # fmt: skip
-    """Return a network with copies of some queries of another one, as they stand.
+# ---------------------------------------------------------------- catching up
+def catch_up(engine: EngineState, side: SideEngine, entry: CatchUp) -> list[Outcome]:
+    """Let the queries of a side engine read on, and take them over where they have read all.
 
-    Of what waits, it has what `needs` chooses by its ends.
+    Return the part of what they bring that is news, as of the entry.
     """
-    meta, arrays = snapshot_network(member.network, queries)
-    network = Network(
-        side.terms, known=member.network.planning.known, owns=side.make_owner_test(member.part), without=member.network.planning.without
-    )
-
-    def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
-        side.restore_query(network, side.registered[registered], rates, shape, member.network.planning.knows[registered])
-
-    restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
-    network.planning.known = member.network.planning.known
-    network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
-    return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.choose(needs)), member.part, member.revised, member.silent)
+    news = [_select_own(outcome, side.queries, entry.offset) for outcome in side.read(min(entry.upto, entry.offset))]
+    if side.engine.position == entry.offset:
+        del engine.sides[entry.registered]
+        join(engine.registry, side.engine.registry, side.queries)
+    return news
 
 
-def _writes(entry: Register) -> str | None:
-    return a.written_stream(parse_entry(entry))
-
-
-# ---------------------------------------------------------------- what it brings
-def of_own(outcome: Outcome, own: set[int], entry: int) -> Outcome:
-    """Return the part of an outcome that is news, as of the entry that let it be read."""
+def _select_own(outcome: Outcome, own: Collection[int], entry: int) -> Outcome:
     changes = tuple(replace(change, entry=entry) for change in outcome.changes if change.registered in own)
     found = outcome.solutions
     if found.num_rows:

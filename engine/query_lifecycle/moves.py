@@ -1,21 +1,22 @@
 """This module says what queries that come to live in another partition need of the log
 (docs/decisions/0104-moves-of-one-set.md).
 
-What is in one engine moves as it is, where another engine can take its place. For the rest, an engine beside reads
-the log, as far back as they look.
+What is in one engine moves as it is, where another engine can take its place. For the rest, a side engine reads the
+log, as far back as they look.
 
 Another number of partitions is a move of all queries at one entry
 (docs/decisions/0104-moves-of-one-set.md). Each new engine begins with an earlier one, lets go of what
 lives elsewhere from then on, and reads for what it lacks.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.engine_state import Behind, EngineState
-from engine.errors import OnePartitionOnly
+from engine.engine_state import Beginning, EngineState, SideEngine, join
+from engine.errors import LogGap, OnePartitionOnly
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, REVISED, Micros, Register
+from engine.messages import END_OF_TIME, REVISED, Micros, Register, StateChange
 from engine.partitioning import Moved, PartitionShare, Route, Sets, partition_of
 from engine.planner.reach import find_longest
 from engine.runtime.time_course import Place
@@ -23,20 +24,21 @@ from engine.runtime.watermarks import NO_TIME
 from epsparql import algebra as a
 from epsparql import parse
 
-STRANDED = "it moved to another partition, and what it rests on was removed from the log: {}; register the query again"
+_STRANDED = "it moved to another partition, and what it rests on was removed from the log: {}; register the query again"
 
 
 def let_go(engine: EngineState, leaving: Collection[int]) -> None:
     """Drop queries that live elsewhere from now on, with what is behind. No query that stays shares events with them."""
-    engine.forget_layout()
-    for kept in (engine.registered, engine.fallen, engine.behind):
+    registry = engine.registry
+    registry.forget_layout()
+    for kept in (registry.registered, registry.fallen, engine.sides):
         for registered in kept.keys() & leaving:
             del kept[registered]
-    for member in engine.members:
+    for member in registry.members:
         for registered in member.network.planned.keys() & leaving:
             member.network.drop_query(registered)
         member.forget_unread()
-    engine.members = [member for member in engine.members if member.network.planned]
+    registry.members = [member for member in registry.members if member.network.planned]
 
 
 # ---------------------------------------------------------------- where reading begins
@@ -54,6 +56,10 @@ class Start:
     times: Mapping[int, Micros] | None = None
     bounded: bool = False
 
+    def find_earlier(self) -> tuple[Register, ...]:
+        """Return the entries before the place. The others are read."""
+        return tuple(entry for entry in self.entries if entry.offset < self.place.position)
+
 
 FROM_BEGINNING = Start(Place(0, {}))
 
@@ -62,7 +68,7 @@ class StartFinder:
     """Finds where an engine may begin to read for queries that another engine has, which stands at the same entry."""
 
     def __init__(self, engine: EngineState) -> None:
-        self._engine, self._times = engine, times_of(engine)
+        self._engine, self._times = engine, engine.registry.times
 
     def find_start(self, moved: Moved) -> Start | None:
         """Return a start that reaches back as far as queries look; None if they are to be read for from the beginning.
@@ -70,15 +76,15 @@ class StartFinder:
         A rule that has ended may have left its mark on the time of the others. Nothing before the first of the
         registrations matters.
         """
-        engine = self._engine
-        if moved.members.keys() & engine.behind.keys():
+        engine, registered = self._engine, self._engine.registry.registered
+        if moved.members.keys() & engine.sides.keys():
             return None
-        entries = tuple(engine.registered[registered] for registered in sorted(moved.members.keys() & engine.registered.keys()))
-        times = {registered: self._times[registered] for registered in moved.members.keys() & self._times.keys()}
+        entries = tuple(registered[each] for each in sorted(moved.members.keys() & registered.keys()))
+        times = {each: self._times[each] for each in moved.members.keys() & self._times.keys()}
         time, longest = min(times.values(), default=NO_TIME), c.FOREVER
-        whole = entries and not moved.rules - engine.registered.keys() and time < END_OF_TIME
+        whole = entries and not moved.rules - registered.keys() and time < END_OF_TIME
         if whole:
-            longest = find_longest(engine.find_reaches(entries))
+            longest = find_longest(engine.registry.find_reaches(entries))
         bounded, since = longest < c.FOREVER, NO_TIME
         if whole and time == NO_TIME:
             since = NO_TIME + 1  # nothing is decided: what matters begins with the first event
@@ -94,25 +100,86 @@ def find_needed_position(engine: EngineState) -> int:
 
     What lives in one partition keeps the log only where it looks back a bounded time: else its state can move as it is.
     """
-    finder, needed = StartFinder(engine), [engine.position]
-    for each in engine.sets.list_sets():
-        if each.route.part is not None or each.route.home == engine.share.partition:
+    finder, needed, registry = StartFinder(engine), [engine.position], engine.registry
+    for each in registry.sets.list_sets():
+        if each.route.part is not None or each.route.home == registry.share.partition:
             start = finder.find_start(each)
             if each.route.part is not None or (start is not None and start.bounded):
                 needed.append(0 if start is None else start.place.position)
     return min(needed)
 
 
-def times_of(engine: EngineState) -> dict[int, Micros]:
-    """Return how far each query has come, by registration."""
-    return {registered: member.time for member in engine.members for registered in member.network.planned}
+# ---------------------------------------------------------------- reading for queries
+def move_queries(engine: EngineState, moved: Sequence[Moved], after: int) -> list[StateChange]:
+    """Let go of the queries that move at the entry `after`, and take in those that live here from it on.
+
+    Where the log lacks what they rest on, they fail. Return these failures.
+    """
+    finder, registry, lost = StartFinder(engine), engine.registry, list[StateChange]()
+    coming = [
+        (each, finder.find_start(each) if each.before.part is not None and each.route.part is None and not each.anew else None)
+        for each in moved
+        if each.route.part is not None or each.route.home == registry.share.partition
+    ]
+    for each in moved:
+        let_go(engine, each.members)
+    for each, gap in _take_in(engine, coming, after):
+        left = {registered: entry for registered, entry in each.members.items() if registered not in each.gone}
+        registry.fallen |= left
+        lost += [StateChange(entry.offset, entry.name, after, "failed", _STRANDED.format(gap)) for entry in left.values()]
+    return lost
 
 
-def begin(side: EngineState, start: Start) -> None:
-    """Let an engine that has read the log up to a start's place go on with its queries as well."""
-    for entry in start.entries:
-        if entry.offset < side.position:
-            side.enrol_query(entry, [])
+def _take_in(engine: EngineState, coming: Sequence[tuple[Moved, Start | None]], after: int) -> list[tuple[Moved, LogGap]]:
+    """Take over queries, and what is behind, from a side engine that reads the log before the entry `after`, from
+    their starts on.
+
+    Those that do not come to the times of their starts are read for from the beginning. Return those that the log
+    lacks entries for.
+    """
+    stranded = list[tuple[Moved, LogGap]]()
+    near = [(each, start) for each, start in coming if start is not None]
+    far = [(each, FROM_BEGINNING) for each, start in coming if start is None]
+    for together in (near, far):
+        try:
+            unsettled = _read_for(engine, together, after) if together else []
+        except LogGap as gap:
+            stranded += [(each, gap) for each, _ in together]
+        else:
+            far += [(each, FROM_BEGINNING) for each in unsettled]
+    return stranded
+
+
+def _read_for(engine: EngineState, coming: Sequence[tuple[Moved, Start]], after: int) -> list[Moved]:
+    """Read the log between the first of some starts and the entry `after`, and take over the queries but those that
+    are returned.
+
+    Each set begins at its own start. Raises LogGap.
+    """
+    registry, heeded = engine.registry.make_beside(before=after), set[int]()
+    in_order = sorted(coming, key=lambda each: each[1].place.position)
+    place = in_order[0][1].place
+    registry.streams = {name: replace(stream) for name, stream in place.streams.items()}
+    if place.position:  # since then they are as they are now
+        registry.known, registry.message_keys = engine.registry.known, dict(engine.registry.message_keys)
+    begins = deque(Beginning(start.place.position, start.find_earlier(), each.members.keys()) for each, start in in_order)
+    side = SideEngine(engine.make_beside(registry, place.position), heeded, begins, lambda entry: entry.offset in heeded, follows_pauses=True)
+    for _ in side.read(after):
+        if registry.terms.due:
+            registry.terms.collect(member.pending.terms for each in (*engine.registries(), *side.engine.registries()) for member in each.members)
+    times = registry.times
+    unsettled = [
+        each
+        for each, start in coming
+        if start.times is not None and start.times != {registered: times[registered] for registered in each.members.keys() & times.keys()}
+    ]
+    own = heeded.difference(*(each.members for each in unsettled))
+    join(engine.registry, registry, own)
+    followers = {lead: other for lead, other in side.engine.sides.items() if lead in own}
+    engine.sides |= followers
+    for each in (each for other in followers.values() for each in other.engines):
+        each.past = engine.read_past  # the side engine goes
+    return unsettled
 
 
 # ---------------------------------------------------------------- another number of partitions
@@ -182,16 +249,17 @@ def survey(engine: EngineState, number: int, begin: int) -> Standing:
 
     Raises OnePartitionOnly.
     """
-    sets = _sets_of_one(engine, number) if engine.share.whole else engine.sets
+    registry = engine.registry
+    share, sets = registry.share, _sets_of_one(engine, number) if registry.share.whole else registry.sets
     finder, starts, alone = StartFinder(engine), dict[int, Start](), set[int]()
     for each in sets.list_sets():
-        if engine.share.whole or each.route.part is not None or each.route.home == engine.share.partition:
+        if share.whole or each.route.part is not None or each.route.home == share.partition:
             if (start := finder.find_start(each)) is not None:
                 starts[each.earliest] = start
             kept = begin <= start.place.position if start is not None else not begin and engine.course.last_break < each.earliest
-            if engine.share.whole and each.route.part is not None and not (kept and each.members.keys() <= engine.registered.keys()):
+            if share.whole and each.route.part is not None and not (kept and each.members.keys() <= registry.registered.keys()):
                 alone.add(each.earliest)
-    return Standing(engine.position, sets, starts, dict(engine.fallen), frozenset(alone))
+    return Standing(engine.position, sets, starts, dict(registry.fallen), frozenset(alone))
 
 
 def _sets_of_one(engine: EngineState, number: int) -> Sets:
@@ -199,30 +267,31 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
 
     Raises OnePartitionOnly.
     """
-    sets, entries = Sets(number), engine.registered | engine.fallen
-    for behind in engine.behind.values():
-        entries |= {entry.offset: entry for entry in _list_behind(engine, behind)}
+    registry = engine.registry
+    sets, entries = Sets(number), registry.registered | registry.fallen
+    for lead, side in engine.sides.items():
+        entries |= {entry.offset: entry for entry in _list_behind(engine, lead, side)}
     for entry in sorted(entries.values(), key=lambda entry: entry.offset):
         if entry.emit == REVISED:
             raise OnePartitionOnly(f"{entry.name} is a revised query: run it with one partition (--partitions 1)")
         query = parse(entry.text).query
         assert not isinstance(query, a.BackgroundRule), "that is part of the background"
-        if entry.offset not in engine.fallen or a.written_stream(query) is not None:
-            sets.add(entry, query, engine.known, engine.message_keys, engine.find_reach)
-    for behind in engine.behind.values():
-        sets.keep_home(engine.position, behind.first)
+        if entry.offset not in registry.fallen or a.written_stream(query) is not None:
+            sets.add(entry, query, registry.known, registry.message_keys, registry.find_reach)
+    for side in engine.sides.values():
+        sets.keep_home(engine.position, side.reader)
     return sets
 
 
-def _list_behind(engine: EngineState, behind: Behind) -> Iterable[Register]:
+def _list_behind(engine: EngineState, lead: int, side: SideEngine) -> Iterable[Register]:
     """Return the registrations of what is behind; that of a promotion stands for its text."""
-    known = {entry.offset: entry for entry in behind.beginning}
-    for each in behind.engines:
-        known |= each.registered | each.fallen
-    if behind.replaces is not None:
-        return [replace(known[behind.replaces], offset=behind.lead, reads_from=behind.lead, waits_for=behind.replaces)]
-    unread = [entry for offset in behind.own - known.keys() for block in engine.past(offset, offset + 1) for entry in block.entries]
-    return [*(known[offset] for offset in behind.own & known.keys()), *(entry for entry in unread if isinstance(entry, Register))]
+    known = {entry.offset: entry for beginning in side.begins for entry in beginning.entries}
+    for each in side.engines:
+        known |= each.registry.registered | each.registry.fallen
+    if side.replaces:
+        return [replace(known[side.reader], offset=lead, reads_from=lead, waits_for=side.reader)]
+    unread = [entry for offset in side.queries - known.keys() for block in engine.past(offset, offset + 1) for entry in block.entries]
+    return [*(known[offset] for offset in side.queries & known.keys()), *(entry for entry in unread if isinstance(entry, Register))]
 
 
 def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumbering:
@@ -266,8 +335,15 @@ def _route(each: Moved, sources: Sequence[int], number: int) -> Route:
     return Route(None, places[partition_of(str(each.earliest), len(places))])
 
 
-def stay(engine: EngineState, renumbering: Renumbering, share: PartitionShare) -> None:
-    """Let an earlier engine be that of a new partition, with no queries but those whose state it has already."""
-    staying = {registered for each in renumbering.list_staying(share.partition) for registered in each.members}
-    let_go(engine, (engine.registered.keys() | engine.fallen.keys() | engine.behind.keys()) - staying)
-    engine.live_as(share, renumbering.sets.copied())
+def change_share(engine: EngineState, renumbering: Renumbering, share: PartitionShare) -> list[tuple[Moved, LogGap]]:
+    """Let an earlier engine become that of a partition among another number of them.
+
+    Return what the log lacks entries for; then the engine is of no use.
+    """
+    registry, staying = engine.registry, {registered for each in renumbering.list_staying(share.partition) for registered in each.members}
+    let_go(engine, (registry.registered.keys() | registry.fallen.keys() | engine.sides.keys()) - staying)
+    registry.live_as(share, renumbering.sets.copied())
+    stranded = _take_in(engine, renumbering.list_coming(share.partition), engine.position)
+    for registered in registry.registered.keys() & renumbering.fallen.keys():  # they failed in another partition
+        registry.fail_query(registered, engine.position, "")
+    return stranded

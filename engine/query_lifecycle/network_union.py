@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.engine_state import EngineState
 from engine.errors import Refusal, SnapshotMismatch
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME
@@ -28,6 +27,7 @@ from engine.physical_plan.join_trees import PlanShape
 from engine.planner.builder.join_order import Rates
 from engine.runtime.event_queue import Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
+from engine.runtime.query_registry import Registry
 from engine.snapshot.network_state import adopt, snapshot_network
 from epsparql import QueryError
 
@@ -44,37 +44,37 @@ With more, networks that differ in them wait for a later entry.
 _KEY = [c.IN_S, c.IN_P, c.IN_O, c.IN_START, c.IN_END, c.IN_SINCE]
 
 
-def unite_networks(engine: EngineState, entry: int) -> None:
+def unite_networks(registry: Registry, entry: int) -> None:
     """Make one network of those that reach the same streams, as of an entry that has just been applied.
 
     No query finds anything else for it.
     """
-    if not any(member.apart for member in engine.members):
+    if not any(member.apart for member in registry.members):
         return
-    rules, groups = engine.rules, dict[object, list[ScheduledNetwork]]()
-    for member in engine.members:
+    rules, groups = registry.rules, dict[object, list[ScheduledNetwork]]()
+    for member in registry.members:
         gate = frozenset(find_reached(member.network.reads, rules))
         alike = not (member.revised or member.silent or any(rule.into in gate for rule in member.rules))  # none of a cycle
         groups.setdefault((gate, member.part, member.network.planning.without) if alike else member, []).append(member)
-    gone = [side for members in groups.values() for side in _unite_group(engine, members, entry)]
+    gone = [side for members in groups.values() for side in _unite_group(registry, members, entry)]
     if gone:
-        engine.members = [member for member in engine.members if member not in gone]
-        engine.forget_layout()
+        registry.members = [member for member in registry.members if member not in gone]
+        registry.forget_layout()
 
 
-def _unite_group(engine: EngineState, members: Sequence[ScheduledNetwork], entry: int) -> list[ScheduledNetwork]:
+def _unite_group(registry: Registry, members: Sequence[ScheduledNetwork], entry: int) -> list[ScheduledNetwork]:
     """Place the queries of networks in the one of them that has most. Return the networks that are empty now."""
     main, gone = max(members, key=lambda member: len(member.network.planned)), list[ScheduledNetwork]()
     if any(member.apart for member in members):
-        gone = [side for side in members if side is not main and _unite(engine, main, side, entry)]
+        gone = [side for side in members if side is not main and _unite(registry, main, side, entry)]
     for member in members:
         member.apart = len(members) - len(gone) > 1
     return gone
 
 
-def _unite(engine: EngineState, main: ScheduledNetwork, side: ScheduledNetwork, entry: int) -> bool:
+def _unite(registry: Registry, main: ScheduledNetwork, side: ScheduledNetwork, entry: int) -> bool:
     """Place the queries of one network in another one. Return False, and change nothing, if the two do not stand alike."""
-    if main.time != side.time or main.time >= END_OF_TIME or not all(_is_settled(engine, member.network) for member in (main, side)):
+    if main.time != side.time or main.time >= END_OF_TIME or not all(_is_settled(registry, member.network) for member in (main, side)):
         return False
     if max(int(side.network.net.stores[:, c.COUNT].sum()), len(main.pending), len(side.pending)) > MOST_ROWS:
         return False
@@ -94,7 +94,7 @@ def _unite(engine: EngineState, main: ScheduledNetwork, side: ScheduledNetwork, 
     moment = network.sharing.apart_moment(int(waiting[c.IN_SINCE].max(initial=-1)), int(waiting[c.IN_END].max(initial=-c.BIG)))
 
     def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
-        engine.restore_query(network, engine.registered[registered], rates, shape, engine.known)
+        registry.restore_query(network, registry.registered[registered], rates, shape, registry.known)
 
     try:
         adopt(network, meta, arrays, add, moment)
@@ -106,9 +106,9 @@ def _unite(engine: EngineState, main: ScheduledNetwork, side: ScheduledNetwork, 
     return True
 
 
-def _is_settled(engine: EngineState, network: Network) -> bool:
+def _is_settled(registry: Registry, network: Network) -> bool:
     """Return whether a network goes by the present background, and its streams have not ended."""
-    return network.planning.known is engine.known and not network.background.is_due and network.net.at[c.HORIZON] >= c.FOREVER
+    return network.planning.known is registry.known and not network.background.is_due and network.net.at[c.HORIZON] >= c.FOREVER
 
 
 def _open_instant(network: Network, now: int) -> None:

@@ -1,14 +1,15 @@
 """This module lets another text take a query's place.
 
-The text is registered there under the query's own number, and what it finds is not told. At one entry of the log both
-stand at the same position and time. There the old plan goes, and the network of the new text comes in its place
-(docs/decisions/0019-what-is-behind.md).
+The text is registered in a side engine under the query's own number, and what it finds is not told. At one entry of the
+log both stand at the same position and time. There the old plan goes, and the network of the new text comes in its
+place (docs/decisions/0019-what-is-behind.md).
 """
 
-from engine.engine_state import Behind, EngineState, join
+from engine.engine_state import EngineState, join
 from engine.messages import CatchUp, Promote, Register, StateChange
-from engine.query_lifecycle.catch_up import begin_behind, fork
+from engine.query_lifecycle.catch_up import begin_past, fork
 from engine.runtime.event_scheduler import ScheduledNetwork
+from engine.runtime.query_registry import Registry
 from engine.runtime.watermarks import StreamTime
 from epsparql import QueryError, parse
 
@@ -28,56 +29,57 @@ def promote(engine: EngineState, entry: Promote) -> StateChange | None:
 def _promote(engine: EngineState, entry: Promote) -> StateChange | None:
     if entry.keeps:  # the plan that runs finds what the text asks for
         return StateChange(entry.offset, entry.name, entry.offset, PROMOTED, "")
-    if entry.registered not in engine.registered:
+    if (known := engine.registry.registered.get(entry.registered)) is None:
         return StateChange(entry.offset, entry.name, entry.offset, FAILED, _ENDED)
     begins = entry.offset + 1 if entry.reads_from is None else entry.reads_from
-    limits, names = (entry.max_derivations, entry.max_goals, entry.max_state_bytes), engine.registered[entry.registered].node_names
+    limits = entry.max_derivations, entry.max_goals, entry.max_state_bytes
     asked = entry.registered, entry.name, entry.text, entry.policy, entry.default_graph, *limits, begins
-    query = Register(*asked, node_names=names, instants=entry.instants, local=entry.local)
-    if entry.reads_from is not None:
-        behind = engine.behind[entry.offset] = begin_behind(engine, entry.offset, query)
-        behind.replaces = entry.registered
-        if entry.begins is not None:  # nothing before matters, and the background is the same since
-            behind.engine.position, behind.engine.known = entry.begins, engine.known
-            behind.engine.streams = {name: StreamTime(watermark, latest, fed) for name, watermark, latest, fed in entry.marks}
-        return None
-    side, changes = fork(engine, entry.offset, set(), parse(entry.text).query.streams), list[StateChange]()
-    side.enrol_query(query, changes)
-    if changes:
-        return StateChange(entry.offset, entry.name, entry.offset, FAILED, changes[0].reason)
-    return _take_over(engine, Behind(entry.offset, {entry.registered}, side, replaces=entry.registered), entry.name, entry.offset)
+    query = Register(*asked, node_names=known.node_names, instants=entry.instants, local=entry.local)
+    if entry.reads_from is None:
+        side, changes = fork(engine.registry, (), parse(entry.text).query.streams), list[StateChange]()
+        side.enrol_query(query, changes)
+        if changes:
+            return StateChange(entry.offset, entry.name, entry.offset, FAILED, changes[0].reason)
+        return _take_over(engine.registry, side, query, entry.offset, entry.offset)
+    past = engine.sides[entry.offset] = begin_past(engine, entry.offset, query, begins)
+    past.replaces = True
+    if entry.begins is not None:  # nothing before matters, and the background is the same since
+        past.engine.position, past.engine.registry.known = entry.begins, engine.registry.known
+        past.engine.registry.streams = {name: StreamTime(watermark, latest, fed) for name, watermark, latest, fed in entry.marks}
+    return None
 
 
-def read_promotion(engine: EngineState, behind: Behind, entry: CatchUp) -> StateChange | None:
+def read_promotion(engine: EngineState, entry: CatchUp) -> StateChange | None:
     """Let the text of a promotion read on, and take over where it has read all.
 
     Return how the promotion ended, if it has.
     """
-    assert behind.replaces is not None
-    name = next((each.name for each in (engine.registered.get(behind.replaces), *behind.beginning) if each is not None), "")
-    for outcome in behind.read(min(entry.upto, entry.offset)):
+    side, registry = engine.sides[entry.registered], engine.registry
+    begun = {each.offset: each for beginning in side.begins for each in beginning.entries} | side.engine.registry.registered
+    query = registry.registered.get(side.reader) or begun[side.reader]
+    for outcome in side.read(min(entry.upto, entry.offset)):
         for change in outcome.changes:
-            if change.registered == behind.replaces:
-                del engine.behind[behind.lead]
-                return StateChange(behind.lead, name, entry.offset, FAILED, f"the new text {change.state} while it caught up: {change.reason}")
-    if behind.engine.position < entry.offset:
+            if change.registered == side.reader:
+                del engine.sides[entry.registered]
+                reason = f"the new text {change.state} while it caught up: {change.reason}"
+                return StateChange(entry.registered, query.name, entry.offset, FAILED, reason)
+    if side.engine.position < entry.offset:
         return None
-    del engine.behind[behind.lead]
-    return _take_over(engine, behind, name, entry.offset)
+    del engine.sides[entry.registered]
+    return _take_over(registry, side.engine.registry, query, entry.registered, entry.offset)
 
 
-def _take_over(engine: EngineState, behind: Behind, name: str, at: int) -> StateChange:
+def _take_over(registry: Registry, side: Registry, query: Register, promotion: int, at: int) -> StateChange:
     """Exchange a query's plan for that of its new text, which has read the log as far."""
-    assert behind.replaces is not None
-    old, new = (_find_member(each, behind.replaces) for each in (engine, behind.engine))
+    old, new = (_find_member(each, query.offset) for each in (registry, side))
     if old is None or new is None:
-        return StateChange(behind.lead, name, at, FAILED, _ENDED)
+        return StateChange(promotion, query.name, at, FAILED, _ENDED)
     if old.time != new.time:
-        return StateChange(behind.lead, name, at, FAILED, _OTHER_TIME)
-    engine.drop_query(behind.replaces)
-    join(engine, behind.engine, {behind.replaces})
-    return StateChange(behind.lead, name, at, PROMOTED, "")
+        return StateChange(promotion, query.name, at, FAILED, _OTHER_TIME)
+    registry.drop_query(query.offset)
+    join(registry, side, {query.offset})
+    return StateChange(promotion, query.name, at, PROMOTED, "")
 
 
-def _find_member(engine: EngineState, registered: int) -> ScheduledNetwork | None:
-    return next((member for member in engine.members if registered in member.network.planned), None)
+def _find_member(registry: Registry, registered: int) -> ScheduledNetwork | None:
+    return next((member for member in registry.members if registered in member.network.planned), None)

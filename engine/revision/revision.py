@@ -20,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from engine.engine_state import EngineState
 from engine.messages import Entry, Events, Finish, Micros, Register, StateChange, Tick, int64s
 from engine.network.placed_query import Planned
 from engine.planner.reach import Reach
-from engine.query_lifecycle.catch_up import copied
 from engine.revision.change_rows import write_changes
 from engine.revision.changed_past import ChangedPast, Ints
 from engine.revision.standing_set import StandingSet
 from engine.runtime.dispatch import Listener
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.partition_filter import Feed
+from engine.runtime.query_registry import Registry
+from engine.runtime.span_evaluator import SpanEvaluator
 from engine.runtime.watermarks import NO_TIME, Arrivals, NetworkTime, StreamTime, advance_stream
 from epsparql import algebra as a
 from epsparql import parse
@@ -45,9 +45,9 @@ or after each.
 class Revision:
     """Runs an engine ahead of another one, and keeps the standing sets of the revised queries."""
 
-    def __init__(self, engine: EngineState) -> None:
-        self._engine = engine
-        self.ahead: EngineState | None = None
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self.ahead: SpanEvaluator | None = None
         """The engine ahead, while the past stands as it knows it."""
         self._ends: Mapping[int, Micros] = {}  # the latest ends of what `translate` was last given
         self._failed: dict[int, int] | None = None  # the revised queries that have failed in the span since `translate`, and their last entries
@@ -68,7 +68,7 @@ class Revision:
         """Forget a query that was dropped, or has failed."""
         self._reaches = None
         if self.standing.pop(registered, None) is not None and self.ahead is not None:
-            self.ahead.drop_query(registered)
+            self.ahead.registry.drop_query(registered)
         self._settling.pop(registered, None)
 
     def note_failure(self, registered: int, entry: int) -> None:
@@ -83,7 +83,7 @@ class Revision:
 
     def is_upset_by(self, entry: Events) -> bool:
         """Return whether an entry changes the past that the engine ahead has seen, or would have."""
-        return entry.revises and (bool(self._stood) if self.ahead is None else entry.stream in self.ahead.layout.by_stream)
+        return entry.revises and (bool(self._stood) if self.ahead is None else entry.stream in self.ahead.registry.layout.by_stream)
 
     def interrupt(self) -> None:
         """Run ahead no more until the next entry `Revise`, which then reads all that waits. Call this between spans."""
@@ -98,7 +98,7 @@ class Revision:
         Call this between spans.
         """
         if self.ahead is not None:
-            members = self.ahead.members
+            members = self.ahead.registry.members
             self._stood = {registered: each.time for each in members for registered in each.network.planned if registered in self.standing}
             self.ahead, self._changed = None, []
             self._note_settling()
@@ -111,15 +111,15 @@ class Revision:
             for registered in member.network.planned:
                 if registered not in self._settling:
                     self._settling[registered], self._since[registered] = StandingSet(), member.time
-        self._engine.forget_layout()
+        self._registry.forget_layout()
 
     def _settled_members(self) -> list[ScheduledNetwork]:
-        return [member for member in self._engine.members if member.revised]
+        return [member for member in self._registry.members if member.revised]
 
     def keep(self, found: Iterable[pa.RecordBatch]) -> None:
         """Keep what a settled network finds while no engine runs ahead.
 
-        An engine beside another one, which tells nothing of it, lets it go.
+        A side engine, which tells nothing of it, lets it go.
         """
         for registered, own in _by_query(found):
             if registered in self._settling:
@@ -137,7 +137,7 @@ class Revision:
         found, streams = list[Entry](), dict[str, StreamTime]()
         for entry in entries:
             if isinstance(entry, Events | Tick | Finish) and entry.stream is not None and entry.stream not in streams:
-                streams[entry.stream] = replace(self._engine.streams.get(entry.stream, StreamTime()))
+                streams[entry.stream] = replace(self._registry.streams.get(entry.stream, StreamTime()))
             name = advance_stream(streams, entry, ends)
             if name is not None and isinstance(entry, Events | Tick):
                 reached = streams[name].reached
@@ -169,7 +169,7 @@ class Revision:
 
     def _find_entry(self, registered: int) -> Register:
         """Return the registration of a query, which may have failed."""
-        return self._engine.registered.get(registered) or self._engine.fallen[registered]
+        return self._registry.registered.get(registered) or self._registry.fallen[registered]
 
     def _fail_queries(self, ended: Iterable[StateChange], changes: list[StateChange]) -> dict[int, int]:
         """Fail the revised queries that failed ahead, and those that rest on a rule which did.
@@ -184,12 +184,12 @@ class Revision:
                 entry = self._find_entry(registered)
                 if registered == change.registered:
                     reason = change.reason
-                elif written is not None and written in find_reached(parse(entry.text).query.streams, self._engine.rules):
+                elif written is not None and written in find_reached(parse(entry.text).query.streams, self._registry.rules):
                     reason = f"the rule {change.name!r}, on which it rests, failed ahead of the horizon: {change.reason}"
                 else:
                     continue
-                if registered in self._engine.registered:
-                    changes.append(self._engine.fail_query(registered, change.entry, reason))
+                if registered in self._registry.registered:
+                    changes.append(self._registry.fail_query(registered, change.entry, reason))
                 elif change.entry < last[registered]:  # its settled network failed at a later entry of the span
                     changes[:] = [each for each in changes if (each.registered, each.state) != (registered, "failed")]
                     changes.append(StateChange(registered, entry.name, change.entry, "failed", reason))
@@ -219,7 +219,7 @@ class Revision:
                 if came:
                     settled = np.full(len(came), self._since[registered])
                     settled[-1] = member.time
-                    yield write_changes(self._engine.registered[registered].name, registered, came, settled)
+                    yield write_changes(self._registry.registered[registered].name, registered, came, settled)
         self._settling, self._since, self._stood, self._changed = {}, {}, {}, []
 
     def _find_changed_past(self) -> ChangedPast:
@@ -232,15 +232,11 @@ class Revision:
             return ChangedPast(_NO_INSTANTS, {}, None)
         if self._reaches is None:
             self._reaches = tuple(
-                self._engine.find_reaches([self._engine.registered[each.registered] for _, own in self._list_ahead() for each in own])
+                self._registry.find_reaches([self._registry.registered[each.registered] for _, own in self._list_ahead() for each in own])
             )
         bounds = [reach.micros for reach in self._reaches]
         reach = None if None in bounds else max(bound for bound in bounds if bound is not None)
         return ChangedPast(np.unique(np.concatenate([_NO_INSTANTS, *self._changed])), self._stood, reach)
-
-    @property
-    def engines(self) -> tuple[EngineState, ...]:
-        return () if self.ahead is None else (self.ahead,)
 
     # ------------------------------------------------------------ snapshots
     def snapshot(self, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
@@ -257,14 +253,14 @@ class Revision:
             "changed": changed,
         }
 
-    def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what `snapshot` gave, once the engine has its networks.
+    def restore(self, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], position: int) -> None:
+        """Take over what `snapshot` gave at a position, once the engine has its networks.
 
         What the engine ahead finds again stands already.
         """
         self.standing = {registered: StandingSet.from_bytes(arrays[f"standing_set.{registered}"]) for registered in meta["standing"]}
         if meta["ahead"]:
-            self._run_ahead(self._engine.position, self._find_changed_past(), [])
+            self._run_ahead(position, self._find_changed_past(), [])
         else:
             self._since, self._stood, self._changed = dict(meta["since"]), dict(meta["stood"]), [np.array(meta["changed"], np.int64)]
             self._settling = {registered: StandingSet.from_bytes(arrays[f"settling_set.{registered}"]) for registered in self._since}
@@ -274,10 +270,10 @@ class Revision:
         """Return what an engine ahead has copies of: the revised queries, and the rules on which they rest, each with
         its network.
         """
-        engine = self._engine
-        rests_on = find_reached({name for member in self._settled_members() for name in member.network.reads}, engine.rules)
+        registry = self._registry
+        rests_on = find_reached({name for member in self._settled_members() for name in member.network.reads}, registry.rules)
         found = [
-            (member, [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]) for member in engine.members
+            (member, [each for each in member.network.planned.values() if member.revised or each.writes in rests_on]) for member in registry.members
         ]
         return [(member, wanted) for member, wanted in found if wanted]
 
@@ -286,25 +282,25 @@ class Revision:
 
         Return what it finds in the waiting entries, as far as a change of the past needs that.
         """
-        engine, ahead = self._engine, self._engine.beside()
-        ahead.known, ahead.fallen, ahead.heeds = engine.known, dict(engine.fallen), lambda _: False
-        ahead.streams = {name: replace(stream, watermark=stream.reached) for name, stream in engine.streams.items()}
+        registry, ahead = self._registry, self._registry.make_beside()
+        ahead.known, ahead.fallen = registry.known, dict(registry.fallen)
+        ahead.streams = {name: replace(stream, watermark=stream.reached) for name, stream in registry.streams.items()}
         for member, wanted in self._list_ahead():
-            ahead.registered |= {each.registered: engine.registered[each.registered] for each in wanted}
+            ahead.registered |= {each.registered: registry.registered[each.registered] for each in wanted}
             readers = list(member.network.planned) if member.revised else list(self.standing)
-            side = copied(ahead, member, wanted, partial(past.needs, readers))
+            side = ahead.copy_network(member, wanted, partial(past.needs, readers))
             side.revised, side.silent = False, not member.revised
             ahead.members.append(side)
-        self.ahead = ahead
+        self.ahead = SpanEvaluator(ahead)
         for member in self._settled_members():
             member.silent = True
-        engine.forget_layout()
+        registry.forget_layout()
         name = next((name for name in ahead.layout.by_stream if name in ahead.streams and ahead.streams[name].fed), None)
         if name is None:
             return ()
         reached = ahead.streams[name].reached
         ahead.forget_layout()  # so that all networks take up the time, and not those of this stream alone
-        found, ended = ahead.read_span([Events(entry, name, 0, None if reached == NO_TIME else reached)], {}, {})
+        found, ended = self.ahead.read_span([Events(entry, name, 0, None if reached == NO_TIME else reached)], {}, {})
         self._forget_queries(self._fail_queries(ended, changes))
         return found
 

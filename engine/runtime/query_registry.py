@@ -3,6 +3,7 @@ rest on.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from copy import deepcopy
 
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
@@ -21,10 +22,12 @@ from engine.planner.detached_names import name_apart
 from engine.planner.reach import Asked, Reach, find_longest, find_reaches
 from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
+from engine.runtime.event_queue import Choice, Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
 from engine.runtime.introspection import OperatorState, PartialMatch, list_partial_matches, measure_progress
 from engine.runtime.locality import find_described
 from engine.runtime.watermarks import NO_TIME, StreamTime, find_query_time
+from engine.snapshot.network_state import restore, snapshot_network
 from engine.state_size import Quota, Usage
 from engine.triples.quads import Quad
 from epsparql import QueryError, parse
@@ -60,7 +63,8 @@ class Registry:
         self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
-        self._layout: Layout | None = None
+        self.settled_layout: Layout | None = None
+        """This is the layout, unless something has changed since it was built."""
         self._former: Layout | None = None  # the one before, which the next one may begin with
         self._reaches: dict[tuple[Register, ...], list[Reach]] = {}
         self._reached_over: FactIndex | None = None  # the background over which these were found
@@ -71,6 +75,17 @@ class Registry:
         self.without: frozenset[str] = frozenset() if share.whole else IN_PARTITIONS
         """Queries that come are planned without these SIMPLIFICATIONS and CHOICES; what they find is the same."""
 
+    def make_beside(self, before: int | None = None) -> "Registry":
+        """Return a registry without queries over the same terms, for all events, which plans queries as this one does.
+
+        With `before`, it has this one's share of the events, and queries live there as they do at that entry.
+        """
+        if before is not None:
+            return Registry(self.share, self.sets.settled(before), self.terms)
+        found = Registry(terms=self.terms)
+        found.without = self.without
+        return found
+
     @property
     def facts(self) -> list[Quad]:
         """Return the background as it was given."""
@@ -79,21 +94,21 @@ class Registry:
     @property
     def layout(self) -> Layout:
         """Return which network listens to which stream, as registrations have it now."""
-        if self._layout is None:
+        if self.settled_layout is None:
             rules = self.rules
-            self._former = self._layout = build_layout(self.members, rules, self._former)
+            self._former = self.settled_layout = build_layout(self.members, rules, self._former)
             described = find_described(rules)
             for member in self.members:
                 member.network.slots.streams.set_locality(described)
-        return self._layout
+        return self.settled_layout
 
     def forget_layout(self) -> None:
         """Have the layout built anew, because registrations or what is told have changed."""
-        self._layout = None
+        self.settled_layout = None
 
     def enrol_query(self, entry: Register, changes: list[StateChange]) -> None:
         """Take in a query that is not behind any other; a fault in it is a change of its state."""
-        self._layout = None
+        self.settled_layout = None
         try:
             self.place_query(entry, parse(entry.text).query)
         except (QueryError, Refusal, Cycle) as fault:
@@ -269,14 +284,51 @@ class Registry:
         asked = [(triple, node.place) for node in nodes if isinstance(node, a.Bgp) for triple in node.triples]
         return not Answers({(triple, place): self.known.matching(triple, place) for triple, place in asked}).hold_over(known)
 
+    def copy_network(self, member: ScheduledNetwork, queries: Sequence[Planned], needs: Choice | None = None) -> ScheduledNetwork:
+        """Return a network with copies of some queries of another one, as they stand; they are registered here.
+
+        Of what waits, it has what `needs` chooses by its ends.
+        """
+        meta, arrays = snapshot_network(member.network, queries)
+        planning = member.network.planning
+        network = Network(self.terms, known=planning.known, owns=self.make_owner_test(member.part), without=planning.without)
+
+        def add(registered: int, rates: Rates, shape: PlanShape | None) -> None:
+            self.restore_query(network, self.registered[registered], rates, shape, planning.knows[registered])
+
+        restore(network, deepcopy(meta), arrays, add)  # collectors give what they work on
+        network.planning.known = planning.known
+        network.background.coming, network.background.begun = member.network.background.coming, member.network.background.begun
+        return ScheduledNetwork(network, member.time, Waiting.from_table(member.pending.choose(needs)), member.part, member.revised, member.silent)
+
     def drop_query(self, registered: int) -> None:
-        self._layout = None
+        self.settled_layout, rules = None, self.rules
         self.registered.pop(registered, None)
         self.fallen.pop(registered, None)
         for member in self.members:
             if registered in member.network.planned:
                 member.network.drop_query(registered)
         self.members = [member for member in self.members if member.network.planned]
+        if self.rules != rules:
+            self._part_networks()
+
+    def _part_networks(self) -> None:
+        """Part the queries of each network that reach the same streams no longer, because a rule has gone: none may
+        wait for another's.
+
+        What waits on streams that their network waits for no longer goes, because its end would move their first
+        instant.
+        """
+        for member in list(self.members):
+            by_gate: dict[frozenset[str], list[Planned]] = {}
+            for planned in member.network.planned.values():
+                by_gate.setdefault(frozenset(find_reached(planned.source.query.streams, self.rules)), []).append(planned)
+            for queries in list(by_gate.values())[1:]:
+                self.members.append(self.copy_network(member, queries))
+                for planned in queries:
+                    member.network.drop_query(planned.registered)
+        for member in self.members:
+            member.forget_unread()
 
     def fail_query(self, registered: int, at: int, reason: str) -> StateChange:
         """Drop a running query that failed elsewhere, at the entry `at`."""
@@ -284,6 +336,11 @@ class Registry:
         self.drop_query(registered)
         self.fallen[registered] = entry
         return StateChange(registered, entry.name, at, "failed", reason)
+
+    @property
+    def times(self) -> dict[int, Micros]:
+        """Return how far each query has come, by registration."""
+        return {registered: member.time for member in self.members for registered in member.network.planned}
 
     # ------------------------------------------------------------ what a query keeps
     def usage(self, registered: int) -> Usage:

@@ -78,20 +78,20 @@ def check(
 
 
 def _place_rule(parsed: ParsedQuery, known: FactIndex, others: Mapping[str, a.Query], name: str, policies: Mapping[str, str]) -> None:
-    """Place a query that may feed itself beside the others, in an engine of its own.
+    """Place a query that may feed itself beside the others, in a registry of its own.
 
     Raises Refusal, Unsupported, CyclicNegation.
     """
-    from engine.engine import Engine  # it takes a tenth of a start, and most queries are no rules
     from engine.network.stratification import Cycle
+    from engine.runtime.query_registry import Registry  # it takes a tenth of a start, and most queries are no rules
 
     assert not isinstance(parsed.query, a.BackgroundRule)
-    engine = Engine(terms=known.terms)
-    engine.known = known
+    registry = Registry(terms=known.terms)
+    registry.known = known
     try:
         for k, (other, query) in enumerate(others.items()):
-            engine.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
-        engine.place_query(Register(len(others), name, parsed.text, policies.get(name, UNRESTRICTED)), parsed.query)
+            registry.place_query(Register(k, other, "", policies.get(other, UNRESTRICTED)), query)
+        registry.place_query(Register(len(others), name, parsed.text, policies.get(name, UNRESTRICTED)), parsed.query)
     except Cycle as cycle:
         if isinstance(parsed.query, a.Select) and parsed.query.program:
             message = f"recursion without a step in time between an event and what is absent or aggregated: {cycle.way}"
@@ -160,14 +160,14 @@ def check_background(known: FactIndex, rules: Iterable[tuple[str, str, str]]) ->
 
     Raises Cycle, EntailmentLimit.
     """
-    from engine.engine import Engine  # as above
+    from engine.runtime.query_registry import Registry  # as above
 
     if known.overflow is not None:
         raise known.overflow
-    engine = Engine(terms=known.terms)
-    engine.known = known
+    registry = Registry(terms=known.terms)
+    registry.known = known
     for k, (text, policy, default_graph) in enumerate(rules):
-        engine.place_query(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
+        registry.place_query(Register(k, f"rule {k}", text, policy, default_graph), parse(text).query)
 
 
 def place_of(culprits: Iterable[object], parsed: ParsedQuery) -> Span:
@@ -275,10 +275,10 @@ def _assume_exists(query: a.Query, absent: Set[int]) -> a.Query:
 
 
 def _is_refused(query: a.Query) -> bool:
-    from engine.engine import Engine  # as above
+    from engine.runtime.query_registry import Registry  # as above
 
     try:
-        Engine().place_query(Register(0, "", ""), query)
+        Registry().place_query(Register(0, "", ""), query)
     except Refusal:
         return True
     return False

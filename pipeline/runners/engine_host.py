@@ -14,6 +14,7 @@ from engine.engine import Engine
 from engine.errors import LogGap
 from engine.messages import Block
 from engine.partitioning import ONE, PartitionShare
+from engine.runtime.query_registry import Registry
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
 from pipeline.errors import Gone, OutOfOrder
 from pipeline.log import LogReader
@@ -112,7 +113,7 @@ class EngineHost:
         engine, self._engine = self._engine, None
         if engine is None or engine.position > lo:
             with closing(ParsedTexts(Path(self._data))) as texts, looking_up(texts):
-                engine = self._snapshots.newest(lo, self._is_ours) or Engine(self._share, self._snapshots.read_sets())
+                engine = self._snapshots.newest(lo, self._is_ours) or Engine(Registry(self._share, self._snapshots.read_sets()))
                 engine.look_back_by(self._past)
                 self._weight = 0
                 self._read_on(engine, lo, max_rows)
@@ -132,7 +133,7 @@ class EngineHost:
             outcome = engine.feed(block)
             self._weight += block.num_rows + max(engine.caught_up - before, 0) + _ENTRY * len(block.entries)
             yield Advance(block.first, block.after, outcome)
-            if self._weight >= self._snapshot_weight and self._weight >= engine.goals + _ENTRY * len(engine.registered):
+            if self._weight >= self._snapshot_weight and self._weight >= engine.goals + _ENTRY * len(engine.registry.registered):
                 self._write_snapshot(engine)  # so a row pays for one goal at most, and an entry for one query
         if engine.position < until:
             raise OutOfOrder(f"the log ends at {engine.position}, before {until}, to which there are solutions: it is not the log they came from")

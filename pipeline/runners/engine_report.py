@@ -16,10 +16,10 @@ import msgspec
 
 from engine.deadlines import find_deadlines
 from engine.engine import Engine
-from engine.engine_state import EngineState
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
 from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, OperatorState, PartialMatch, Side, SideName
+from engine.runtime.query_registry import Registry
 from engine.state_size import Own, Quota, Usage
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
@@ -99,30 +99,30 @@ class Reporter:
 
     def _make_report(self, engine: Engine) -> EngineReport:
         queries = dict[int, Standing]()
-        for one in reversed(tuple(engine.engines())):  # engines beside it come first: they have copies of its rules
+        for one in reversed(tuple(engine.registries())):  # side engines come first: they have copies of its rules
             queries |= self._find_standings(one)
-        limited = "" if engine.known.overflow is None else str(engine.known.overflow)
-        return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.known.count_derived())
+        limited = "" if engine.registry.known.overflow is None else str(engine.registry.known.overflow)
+        return EngineReport(engine.position, engine.own, queries, limited, find_deadlines(engine), engine.registry.known.count_derived())
 
-    def _find_standings(self, engine: EngineState) -> dict[int, Standing]:
+    def _find_standings(self, registry: Registry) -> dict[int, Standing]:
         """Return the standings of an engine's queries; they are worked out anew only for queries that may have
         changed since the last report.
         """
         found = dict[int, Standing]()
-        for network in (member.network for member in engine.members):
+        for network in (member.network for member in registry.members):
             changed, known = self._changed.find_changed(network), self._standings.get(network, {})
-            queries = [registered for registered in network.planned if registered in engine.registered]
-            own = {k: _standing_of(engine, k) if k in changed or k not in known else known[k] for k in queries}
+            queries = [registered for registered in network.planned if registered in registry.registered]
+            own = {k: _standing_of(registry, k) if k in changed or k not in known else known[k] for k in queries}
             self._standings[network] = own
             found |= own
         return found
 
 
-def _standing_of(engine: EngineState, registered: int) -> Standing:
-    usage = engine.usage(registered)
-    matches = engine.partial_matches(registered) if usage.goals else []
+def _standing_of(registry: Registry, registered: int) -> Standing:
+    usage = registry.usage(registered)
+    matches = registry.partial_matches(registered) if usage.goals else []
     waiting = (msgspec.Raw(msgspec.json.encode(matches)),) if matches else ()
-    return Standing(usage, engine.quota(registered), engine.progress(registered), engine.reads(registered), waiting)
+    return Standing(usage, registry.quota(registered), registry.progress(registered), registry.reads(registered), waiting)
 
 
 def read_report(data_dir: Path | str) -> EngineReport | None:

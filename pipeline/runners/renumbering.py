@@ -58,7 +58,12 @@ def _forget_later_sets(data: Path, number: int) -> None:
 
 def _change(data: Path, known: int, number: int, position: int) -> None:
     """Write the snapshots with which engines of another number begin."""
-    from engine.query_lifecycle.moves import list_names, renumber, survey  # the engine, which the driver of Spark does not load otherwise
+    from engine.query_lifecycle.moves import (
+        change_share,
+        list_names,
+        renumber,
+        survey,
+    )  # the engine, which the driver of Spark does not load otherwise
     from pipeline.runners.engine_host import EngineHost
     from pipeline.runners.snapshots import Snapshots
 
@@ -79,7 +84,7 @@ def _change(data: Path, known: int, number: int, position: int) -> None:
             share = PartitionShare(partition, number)
             with closing(EngineHost(data, PartitionShare(source, known))) as host:
                 engine = host.stand_at(position)
-                if stranded := engine.change_share(renumbering, share):
+                if stranded := change_share(engine, renumbering, share):
                     raise PartitionsFixed(number, known, begin, list_names(each for each, _ in stranded))
             Snapshots(directory, name_of(partition, number), share).write(engine, marks.mark_before(position))
     if number > 1:

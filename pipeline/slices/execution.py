@@ -2,15 +2,16 @@
 the queries reach back to.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.background.changes import is_change
 from engine.engine import Engine
+from engine.engine_state import Beginning, SideEngine
 from engine.errors import LogGap
-from engine.messages import NO_ROWS, Block, DropStream, Micros, Outcome, Register, StateChange
+from engine.messages import NO_ROWS, Block, Micros, Outcome, Register
 from engine.planner.reach import Reach
 from engine.runtime.event_scheduler import find_reached
 from engine.runtime.result_assembly import NOTHING
@@ -73,15 +74,15 @@ class SlicedLog:
         self._known = known or Engine()
         self._texts = {entry.offset: parse(entry.text).query for entries in engines for entry in entries}
         streams = {stream for query in self._texts.values() for stream in query.streams}
-        rules = [rule.registered for rule in self._known.known.rules]
-        self.outline = LogOutline(data, (self._known.position, until), streams, self._known.streams, rules)
+        rules = [rule.registered for rule in self._known.registry.known.rules]
+        self.outline = LogOutline(data, (self._known.position, until), streams, self._known.registry.streams, rules)
         self._until = until
         self._base: tuple[int, bytes] = -1, b""
 
     def find_reaches(self) -> dict[int, Reach]:
         """Return the reach of each query by registration, over the background as it stands at the end."""
-        engine = Engine.restore(self._base_at(self._until))
-        return {entry.offset: reach for entries in self._engines for entry, reach in zip(entries, engine.find_reaches(entries), strict=True)}
+        registry = Engine.restore(self._base_at(self._until)).registry
+        return {entry.offset: reach for entries in self._engines for entry, reach in zip(entries, registry.find_reaches(entries), strict=True)}
 
     def plan(self, first: int, reaches: Mapping[int, Reach]) -> SlicePlanner:
         """Return what cuts the entries from a position on."""
@@ -119,31 +120,26 @@ def run_slice(work: SliceWork) -> Iterator[SlicePiece | None]:
     """
     part = work.part
     with closing(LogReader(work.data)) as reader:
-        engines = [_begin_engine(work) for _ in work.engines]
-        early: list[list[StateChange]] = [[] for _ in engines]
-        for engine, entries, changes in zip(engines, work.engines, early, strict=True):
-            for entry in entries:
-                engine.enrol_query(replace(entry, reads_from=part.first), changes)
+        sides = [_begin_side(work, entries) for entries in work.engines]
+        early = [list(side.begin().changes) for side in sides]
+        engines = [side.engine for side in sides]
         for block in reader.blocks(part.first, BLOCK_ROWS, part.keep):
             for engine, changes in zip(engines, early, strict=True):
                 changes += engine.feed(block).changes
             yield None
         told = [tuple(replace(change, entry=part.keep) for change in changes) for changes in early]
         if part.keep == part.until:
-            yield SlicePiece(part.keep, part.keep, 0, tuple(Outcome(NOTHING, changes) for changes in told), tuple(map(_list_times, engines)))
+            ended = tuple(Outcome(NOTHING, changes) for changes in told)
+            yield SlicePiece(part.keep, part.keep, 0, ended, tuple(engine.registry.times for engine in engines))
         for block in reader.blocks(part.keep, BLOCK_ROWS, part.until):
             found = [engine.feed(block) for engine in engines]
             outcomes = tuple(Outcome(each.solutions, (*changes, *each.changes)) for each, changes in zip(found, told, strict=True))
             told = [()] * len(engines)
-            yield SlicePiece(block.first, block.after, block.num_rows, outcomes, tuple(map(_list_times, engines)))
+            yield SlicePiece(block.first, block.after, block.num_rows, outcomes, tuple(engine.registry.times for engine in engines))
 
 
-def _begin_engine(work: SliceWork) -> Engine:
-    """Return an engine where a slice begins to read. It heeds no entry about queries: its own stand from there on."""
-    engine = Engine.restore(work.base)
-    engine.streams = {mark.stream: StreamTime(mark.watermark, mark.latest, mark.fed) for mark in work.part.marks}
-    engine.position = work.part.first
-    engine.heeds = lambda entry: isinstance(entry, DropStream) or is_change(entry, engine.known)
+def _begin_side(work: SliceWork, entries: Registrations) -> SideEngine:
+    """Return a side engine where a slice begins to read. It heeds no entry about queries: its own begin there."""
 
     def past(lo: int, hi: int) -> Iterator[Block]:
         with closing(LogReader(work.data)) as log:
@@ -152,9 +148,8 @@ def _begin_engine(work: SliceWork) -> Engine:
             except Gone as gone:
                 raise LogGap(str(gone)) from gone
 
-    engine.past = past
-    return engine
-
-
-def _list_times(engine: Engine) -> dict[int, Micros]:
-    return {registered: member.time for member in engine.members for registered in member.network.planned}
+    engine, first = Engine.restore(work.base), work.part.first
+    engine.registry.streams = {mark.stream: StreamTime(mark.watermark, mark.latest, mark.fed) for mark in work.part.marks}
+    engine.position, engine.past = first, past
+    beginning = Beginning(first, tuple(replace(entry, reads_from=first) for entry in entries))
+    return SideEngine(engine, set(), deque([beginning]), registers=lambda _: False)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from engine.background.changes import read_static_rule
 from engine.background.fact_store import FactIndex
-from engine.engine import Engine
 from engine.messages import Micros, Register
 from engine.runtime.event_scheduler import find_reached
+from engine.runtime.query_registry import Registry
 from epsparql import algebra as a
 from epsparql import parse
 from pipeline.log import LogReader
@@ -76,9 +76,9 @@ def _dropped_rules(data: Path, outline: LogOutline, since: int) -> Iterator[int]
 
 def _look_at(queries: Sequence[Register], known: FactIndex) -> tuple[SlicedQuery, set[str]]:
     """Return the last of some queries, and the streams that the others write."""
-    engine = Engine(terms=known.terms)
-    engine.known = known
-    reach = engine.find_reaches(queries)[-1]
+    registry = Registry(terms=known.terms)
+    registry.known = known
+    reach = registry.find_reaches(queries)[-1]
     *others, query = (parse(entry.text).query for entry in queries)
     rules = [rule for other in others for rule in a.writing_rules(other)]
     return SlicedQuery(frozenset(query.streams), frozenset(find_reached(query.streams, rules)), reach), {rule.into for rule in rules}

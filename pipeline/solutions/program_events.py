@@ -13,6 +13,7 @@ from engine.engine import Engine
 from engine.expressions.literals import parse_term
 from engine.messages import OCCURRENCES, Block, Entry, Events, Finish, Micros, Register
 from engine.provenance import Occurrence
+from engine.runtime.query_registry import Registry
 from epsparql import algebra as a
 from epsparql.etalis.events import EVENT, SENT
 from epsparql.etalis.parser.vocabulary import OWN, event_node, name_of
@@ -32,9 +33,9 @@ def derive_own(program: a.Select, policy: str, seen: Sequence[Occurrence], known
     asked = replace_fields(program, pattern=a.InWindow(OWN, a.Bgp((a.TriplePattern(*parts),))), projection=parts, rules=own, into=None)
     if not own:
         return []
-    engine = Engine(terms=known.terms)
-    engine.known = known
-    engine.place_query(Register(-1, "program", "", policy), asked)  # so that it reads from the first entry on
+    engine = Engine(Registry(terms=known.terms))
+    engine.registry.known = known
+    engine.registry.place_query(Register(-1, "program", "", policy), asked)  # so that it reads from the first entry on
     outcome = engine.feed(_log_of(program.streams, seen))
     if outcome.changes:
         raise NotFoundAgain(f"the program's rules could not run again: {outcome.changes[0].reason}")

@@ -155,9 +155,7 @@ def _engine_at(data: Path, bounds: TrialRange) -> Engine:
     restored = snapshots_of(data).newest(bounds.first)
     if restored is None or restored.position < begin:
         raise TrialRefused(describe_earliest(begin, find_earliest(data, begin)))
-    known = fork(restored, restored.position, set())
-    assert isinstance(known, Engine)
-    return known
+    return restored.make_beside(fork(restored.registry, ()), restored.position)
 
 
 def describe_earliest(begin: int, earliest: int | None) -> str:
@@ -174,7 +172,7 @@ def _find_first(log: SlicedLog, plan: TrialPlan, begun: Engine) -> int:
     since = plan.range.since
     if since is None:
         return plan.range.first
-    known = max((begun.streams[name].latest for name in plan.streams if name in begun.streams), default=NO_TIME)
+    known = max((begun.registry.streams[name].latest for name in plan.streams if name in begun.registry.streams), default=NO_TIME)
     if begun.position and known >= since:
         raise TrialRefused(f"events from {iso(since)} on were removed from the log in part; begin after {iso(known)}, or at offset {begun.position}")
     found = log.outline.find_first(since, plan.streams)

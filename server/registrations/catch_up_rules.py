@@ -14,7 +14,7 @@ from pipeline.registrations.query_cache import Shape, get_shape
 from pipeline.registrations.stream_dependencies import Written, find_sources, find_written
 from server.http.problem_details import Fault, Problem, bad_request
 from server.registrations.catalog_view import CatalogView
-from server.registrations.stream_promises import check_instants_written, find_local, reads_instants
+from server.registrations.stream_promises import add_promises, check_instants_written
 
 
 def switch_entry(catalog: CatalogView, offset: int, name: str, state: Literal["paused", "running"]) -> Pause | Resume:
@@ -41,8 +41,7 @@ def register_entry(catalog: CatalogView, offset: int, wish: Register, start: str
     Runs in the log's committer. Raises: Fault 400, 409.
     """
     reads_from, own = find_start(catalog, offset, wish.name, start), get_shape(wish.text)
-    first = offset + 1 if reads_from is None else reads_from
-    wish = replace(wish, instants=reads_instants(catalog, wish.text, first), local=find_local(catalog, wish.text, first))
+    wish = add_promises(catalog, wish, offset + 1 if reads_from is None else reads_from)
     check_instants_written(catalog, wish.name, wish.text, instants=wish.instants)
     rules = [rule for rule in catalog.list_rules() if rule.name != wish.name]
     feeding = find_sources(own.streams, find_written_streams(rules))

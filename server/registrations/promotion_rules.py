@@ -18,7 +18,7 @@ from server.registrations.catch_up_rules import (
     find_written_streams,
     name_query,
 )
-from server.registrations.stream_promises import check_instants_written, find_local, reads_instants
+from server.registrations.stream_promises import add_promises, check_instants_written
 
 MOST_VERSIONS = 100
 """A query has at most this many texts, because its earlier solutions are read with the columns of theirs."""
@@ -83,10 +83,9 @@ def promote_entry(catalog: CatalogView, offset: int, wish: Promote, start: str |
         return replace(wish, offset=offset)
     begins = start if start == "now" else find_reading_start(known, start)
     reads_from = find_start(catalog, offset, wish.name, begins)
-    first = offset + 1 if reads_from is None else reads_from
-    instants = reads_instants(catalog, wish.text, first)
-    check_instants_written(catalog, wish.name, wish.text, instants=instants)
-    return replace(wish, offset=offset, reads_from=reads_from, instants=instants, local=find_local(catalog, wish.text, first))
+    wish = add_promises(catalog, wish, offset + 1 if reads_from is None else reads_from)
+    check_instants_written(catalog, wish.name, wish.text, instants=wish.instants)
+    return replace(wish, offset=offset, reads_from=reads_from)
 
 
 def _find_promotable(catalog: CatalogView, wish: Promote) -> Registration:

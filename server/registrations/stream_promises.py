@@ -6,16 +6,39 @@ lasts is refused there (docs/decisions/0133-passed-goals.md). Which subjects are
 certain (docs/decisions/0132-local-nodes.md). Either setting stays as long as a query rests on it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from http import HTTPStatus
+from typing import TypeVar
 
-from engine.messages import SetStream
+from engine.messages import Promote, Register, SetStream
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape, may_write_intervals
 from server.http.problem_details import Fault, Problem
 from server.registrations.catalog_view import CatalogView
 
+_Entry = TypeVar("_Entry", Register, Promote)
 _REMEDY = 'add FILTER(getDURATION() = "PT0S"^^xsd:duration) to its pattern, or write another stream'
+
+
+def add_promises(catalog: CatalogView, entry: _Entry, first: int) -> _Entry:
+    """Return an entry for a text that reads from the entry `first` on, with what the settings of its streams promise."""
+    return replace(entry, instants=reads_instants(catalog, entry.text, first), local=_find_local(catalog, entry.text, first))
+
+
+def add_promises_together(catalog: CatalogView, entries: Sequence[Register], first: int) -> tuple[Register, ...]:
+    """Return the entries of queries that run together over the log from the entry `first` on, as `add_promises` does.
+
+    Where one of them may write events that last, its readers are promised no instants.
+    """
+    found = [add_promises(catalog, entry, first) for entry in entries]
+    while True:
+        lasting = {get_shape(entry.text).into for entry in found if may_write_intervals(entry.text, instants=entry.instants)}
+        misled = [k for k, entry in enumerate(found) if entry.instants and not lasting.isdisjoint(get_shape(entry.text).streams)]
+        if not misled:
+            return tuple(found)
+        for k in misled:
+            found[k] = replace(found[k], instants=False)
 
 
 def reads_instants(catalog: CatalogView, text: str, first: int) -> bool:
@@ -27,7 +50,7 @@ def reads_instants(catalog: CatalogView, text: str, first: int) -> bool:
     return bool(settings) and all(since is not None and since < first for since in settings)
 
 
-def find_local(catalog: CatalogView, text: str, first: int) -> tuple[str, ...]:
+def _find_local(catalog: CatalogView, text: str, first: int) -> tuple[str, ...]:
     """Return the streams of a query whose subjects are local by their settings, from the entry `first` on."""
     known = catalog.log.catalogue.streams
     settings = {name: known[name].local for name in dict.fromkeys(get_shape(text).streams) if name in known}

@@ -3,7 +3,7 @@ registered.
 """
 
 import asyncio
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -34,6 +34,7 @@ from server.http.body_parsing import (
 )
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.registrations.catch_up_rules import conflict_fault
+from server.registrations.stream_promises import add_promises_together
 from server.routes.queries import DEFAULT_GRAPHS, Wish, check_wish, list_bounds
 from server.service import Service
 from server.trials.registry import Trial, TrialWish
@@ -306,11 +307,14 @@ def _plan_trial(service: Service, name: str, wish: Wish, old: Registration | Non
     new = Register(
         free, name, wish.text, wish.policy, wish.default_graph, *list_bounds(settings), node_names=NODE_NAMES if old is None else old.node_names
     )
-    engines = plan_engines(new, old, others)
+    bounds = _find_range(service, head, name, start, end)
+    engines = tuple(
+        replace(engine, registrations=add_promises_together(service.catalog, engine.registrations, bounds.first))
+        for engine in plan_engines(new, old, others)
+    )
     streams = streams_of(engines)
     if all(query.text != wish.text for query in service.log.catalogue.queries.values()):
         drop_shape(wish.text)
-    bounds = _find_range(service, head, name, start, end)
     cores = min(settings.trial_cores or count_cores(), count_cores())
     return TrialPlan(str(settings.data), "", bounds, engines, streams, settings.max_trial_solutions, settings.max_trial_memory, cores)
 

@@ -137,7 +137,7 @@ def alone(data: Path, text: str, registered: int) -> list[Row]:
     with closing(LogReader(data)) as reader:
         for block in reader.blocks(0, 1, registered + 1):
             engine.apply_block(block)
-        engine.enrol_query(Register(registered, "q", text), [])
+        engine.registry.enrol_query(Register(registered, "q", text), [])
         for block in reader.blocks(registered + 1, 50_000):
             found += listed(engine.feed(block).solutions)
     return found

@@ -347,7 +347,7 @@ def run(log: HistoryLog, parts: Sequence[Part], most: int, restarts: Iterable[in
         for entry, _ in parts[at:after]:
             catalogue.apply(Record(entry), 0)
         ended = found.ended.keys()  # the catalog does not know of them
-        assert catalogue.leads - ended == engine.behind.keys() - ended, "the catalog and the engine agree on what is behind"
+        assert catalogue.leads - ended == engine.sides.keys() - ended, "the catalog and the engine agree on what is behind"
         at = after
     return found
 

@@ -112,14 +112,14 @@ def run(log: Sequence[Block], *, restore_before: Iterable[int] = (), spare_terms
     `spare_terms` is its term table's `spare`. It plans without the choices `unplanned`.
     """
     engine, found, restores = Engine(past=partial(past_of, log)), [], set(restore_before)
-    engine.without |= frozenset(unplanned)
+    engine.registry.without |= frozenset(unplanned)
     refused: set[str] = set()
     completed: set[tuple[str, int]] = set()
     for number, part in enumerate(log):
         if number in restores:
             engine = Engine.restore(engine.snapshot())
             engine.look_back_by(partial(past_of, log))
-        engine.terms.spare = spare_terms
+        engine.registry.terms.spare = spare_terms
         outcome = engine.feed(part)
         for change in outcome.changes:
             if change.state == "completed":

@@ -104,8 +104,8 @@ class Prober:
         A LIMIT would cost more, at each instant.
         """
         for k, each in enumerate(found):
-            if each.count >= MOST_SOLUTIONS and not each.is_linear and k in engine.registered:
-                engine.drop_query(k)
+            if each.count >= MOST_SOLUTIONS and not each.is_linear and k in engine.registry.registered:
+                engine.registry.drop_query(k)
                 each.more = True
 
     def _place_probes(self, patterns: Sequence[a.Pattern], policy: str) -> tuple[Engine, list[Found]]:
@@ -123,9 +123,9 @@ class Prober:
             variables = sort_by_name(find_scope(pattern, lambda *_: True).possible)
             found.append(Found(variables, isinstance(pattern, a.Bgp) and len(pattern.triples) == 1))
             entry = Register(k, f"probe {k}", _TEXT, policy, setting.default_graph, max_goals=MOST_GOALS)
-            engine.forget_layout()
+            engine.registry.forget_layout()
             try:
-                engine.place_query(entry, self._make_query(pattern, variables))
+                engine.registry.place_query(entry, self._make_query(pattern, variables))
             except (Refusal, Cycle):
                 found[-1].more = True
         return engine, found

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import epsparql
 from engine.engine import Engine
-from engine.messages import ADD, DROP, REPLACE, Drop, Entry, Events, Facts, Finish, Pause, Register
+from engine.messages import ADD, DROP, REPLACE, Drop, Entry, Events, Facts, Fail, Finish, Pause, Register
 from engine.network import placed_query
 from engine.physical_plan.plan import Fragment
 from engine.planner import NetworkNames, plan_query
@@ -29,7 +30,7 @@ from tests.soak import examples, is_full
 from tests.support import query_strategies
 from tests.support.feeds import EXAMPLE, SECOND, Body, parse_facts, parse_feed, show, shown
 from tests.support.feeds import term as parse_shorthand
-from tests.support.run_both import blocks, in_order, results, run
+from tests.support.run_both import blocks, in_order, past_of, results, run
 from verification.definitions.rdfs import RDFS
 
 pytestmark = pytest.mark.slow
@@ -749,6 +750,28 @@ def test_what_has_left_its_window_is_never_taken_for_absent(window: int, fails: 
     assert not any(outcome.solutions.num_rows for outcome in outcomes)
     told = [(told.entry, told.reason) for outcome in outcomes for told in outcome.changes]
     assert told == [(3, LOST.format("the log does not go back to where the query began"))] * fails
+
+
+@pytest.mark.parametrize(("fails", "ends"), [(False, []), (True, ["9"])])
+def test_a_rule_that_was_stopped_is_stopped_when_the_log_is_read_again(fails: bool, ends: list[str]) -> None:
+    """The runner stops it in all partitions. So it derived nothing more, and nothing may come of it later."""
+    query = f"{{ {A} }} SEQ {{ {B} }} WITHIN 2 WITHOUT {{ ?s :L ?l }}"
+    rule = registered("rule", "?s :D ?l", "CONSTRUCT { ?s :L ?l } INTO STREAM <http://e/derived> FROM STREAM <default>")
+    stop: list[Entry | str] = [Fail(0, 0, "rule", "its partial matches")] if fails else []
+    parts = [
+        rule,
+        registered("q", query, "SELECT * FROM STREAM <default> FROM STREAM <http://e/derived>"),
+        *stop,
+        "D@1",
+        "Z@8",
+        "add A(1)",
+        "B@9",
+        "Z@10",
+    ]
+    log = blocks(of_shorthand(parts), range(1, 20))
+    engine = Engine(past=partial(past_of, log))
+    found = [row for each in log for row in engine.feed(each).solutions.to_pylist()]
+    assert [f"{row['end'].timestamp():g}" for row in found if row["query"] == "q"] == ends
 
 
 def test_a_change_that_brings_more_than_a_query_may_keep_ends_it() -> None:

@@ -115,7 +115,7 @@ def test_what_streams_entail(log: Log, facts: str, pattern: str, feed: str) -> N
 @pytest.mark.parametrize(("facts", "pattern", "feed"), STREAMS)
 def test_why_a_stream_entails_it(log: Log, facts: str, pattern: str, feed: str) -> None:
     log.put(Facts(0, "", ntriples(facts)))
-    known, (occurrence,) = log.engine.known, parse_feed(feed)
+    known, (occurrence,) = log.engine.registry.known, parse_feed(feed)
     premises = [quad[:3] for quad in known.premises]
     given = Given(premises, owl=True)
     conclusions = entailed(occurrence.triple, known.schema)
@@ -150,7 +150,7 @@ def test_literals_and_blank_nodes_come_through_unchanged(log: Log) -> None:
         )
     )
     log.register("asked", "SELECT ?v WHERE { ?s :A ?a . ?b <urn:q> ?v }")
-    known = {(str(s), str(o)) for s, p, o, _ in log.engine.known if str(p) == "<urn:q>" and str(s).startswith("_:")}
+    known = {(str(s), str(o)) for s, p, o, _ in log.engine.registry.known if str(p) == "<urn:q>" and str(s).startswith("_:")}
     assert known == {("_:b", '"01"^^<http://www.w3.org/2001/XMLSchema#integer>')}
     assert len(log.send("A@1")) == 1
 

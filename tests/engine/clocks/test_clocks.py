@@ -185,7 +185,7 @@ def test_many_marks_stand_as_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_last_instant_is_marked_where_the_last_stream_ends() -> None:
     engine = Engine()
     engine.feed(Block((Register(0, "q", "SELECT * { ?s <p> ?x }"),), NO_ROWS))
-    (member,) = engine.members
+    (member,) = engine.registry.members
     for times, expected in (([3, END_OF_TIME], [c.TICK, c.LAST, c.TICK]), ([3, 5], [c.TICK, c.TICK])):
         course = NetworkTime.from_time(NO_TIME, 3)
         for k, time in enumerate(times, 1):

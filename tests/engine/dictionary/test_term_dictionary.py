@@ -260,12 +260,12 @@ def rising(n: int, each: int) -> Iterator[Block]:
 )
 def test_ever_new_terms_under_a_window_leave_the_table_as_it_is(where: str) -> None:
     engine, query, empty = Engine(), f"SELECT ?s ?v ?w WHERE {{ {where} }}", pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
-    engine.terms.spare = 1000
+    engine.registry.terms.spare = 1000
     engine.feed(Block((Register(0, "q", query),), empty))
     sizes, found, n = [], set(), 20_000
     for part in rising(n, 500):
         found |= {tuple(row) for row in engine.feed(part).solutions["values"].to_pylist()}
-        sizes.append(engine.terms.size)
+        sizes.append(engine.registry.terms.size)
     pairs = ((4 * s + k, 4 * s + m) for s in range(n // 4) for k, m in ((0, 1), (0, 3), (2, 3)))
     assert found == {(f"<s{v // 4}>", typed(str(v), INTEGER), typed(str(w), INTEGER)) for v, w in pairs}
     assert max(sizes[20:]) <= max(sizes[:20])
@@ -340,11 +340,11 @@ def test_a_restored_table_is_searched_when_the_first_one_would_be() -> None:
 def test_a_search_passes_over_sums_that_are_no_term(sum_: str) -> None:
     """A sum on the host is an integer of any length: doubles are added in units of the least of them."""
     engine, empty = Engine(), pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
-    engine.terms.spare = 0
+    engine.registry.terms.spare = 0
     query = f"SELECT ?s ({sum_} AS ?n) WHERE {{ ?s <p0> ?v }} GROUP BY ?s ORDER BY ?n"
     engine.feed(Block((Register(0, "q", query),), empty))
     first, *rest = rising(40, 5)
     assert engine.feed(first).solutions.num_rows > 0
     engine = Engine.restore(engine.snapshot())
-    engine.terms.spare = 0
+    engine.registry.terms.spare = 0
     assert sum(engine.feed(part).solutions.num_rows for part in rest) > 0

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 
 def check_books(engine: Engine) -> None:
     """Check the networks of an engine between feeds."""
-    for member in engine.members:
+    for member in engine.registry.members:
         network = member.network
         _check_rows(network)
         _check_lists(network)

@@ -64,13 +64,13 @@ def kept(parts: Sequence[Entry | str]) -> list[list[str]]:
     for part in blocks(log, range(1, len(log))):
         engine.feed(part)
         check_books(engine)
-    (network,) = [member.network for member in engine.members]
+    (network,) = [member.network for member in engine.registry.members]
     (planned,) = network.planned.values()
     found = []
     for store in range(c.SIDES * planned.at.node, c.SIDES * planned.after.node):
         for goals in network.arrays.read_goals(store, store + 1).values():
             rows = np.concatenate([goals.timed, goals.timeless]).tolist()
-            found.append(sorted(f"{row[c.START]} {row[c.END]} {[engine.terms.text(term) for term in row[c.VAR :] if term]}" for row in rows))
+            found.append(sorted(f"{row[c.START]} {row[c.END]} {[engine.registry.terms.text(term) for term in row[c.VAR :] if term]}" for row in rows))
     return found
 
 

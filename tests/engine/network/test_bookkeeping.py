@@ -52,11 +52,11 @@ class Steps:
 
     def __init__(self, *, checks: bool) -> None:
         self.engine, self.checks = Engine(), checks
-        self.engine.shares = checks
+        self.engine.registry.shares = checks
 
     def put(self, entry: Entry, feed: str = "") -> Solutions:
         if self.checks:
-            self.engine.terms.spare = 0
+            self.engine.registry.terms.spare = 0
         outcome = self.engine.feed(block([(replace(entry, offset=self.engine.position), tuple(parse_feed(feed)))]))
         assert not [change for change in outcome.changes if change.state == "failed"]
         if self.checks:
@@ -130,7 +130,7 @@ def test_a_query_goes_while_solutions_wait_for_the_close_of_the_instant(text: st
     for name in "ab":
         steps.put(Register(0, name, PREFIXES + text, policy))
     steps.put(Events(0, "default", len(feed.split()), 5 * SECOND), feed)
-    assert steps.engine.members[0].network.net.at[c.WAITING] > 0
+    assert steps.engine.registry.members[0].network.net.at[c.WAITING] > 0
     steps.put(Drop(0, 0, ""))
     found = [name for at in (6, 7) for name, _ in steps.put(Events(0, "default", 1, at * SECOND), f"B(9)@{at}")]
     assert set(found) == {"b"}
@@ -163,7 +163,7 @@ def test_a_query_of_an_instant_is_listed_until_it_goes() -> None:
     steps = Steps(checks=True)
     steps.put(Register(0, "a", "#!etalis unrestricted\nd <- 7 seq a."))
     steps.put(Register(0, "b", f"{PREFIXES} SELECT * WHERE {{ ?s :A ?x }}"))
-    (network,) = [member.network for member in steps.engine.members]
+    (network,) = [member.network for member in steps.engine.registry.members]
     assert [(planned.source.name, planned.instants) for planned in network.slots.with_instants.values()] == [("a", (7 * SECOND,))]
     steps.put(Drop(0, 0, ""))
     assert network.slots.with_instants == {}

@@ -29,7 +29,7 @@ def test_solutions_that_differ_in_one_variable(varying: str) -> None:
     log.register("q", f"SELECT * WHERE {{ {{ {PARTS} }} UNION {{ {PARTS} }} }}")
     log.send(" ".join(f"{name}(0)@1" for name in NAMES if name != varying))
     assert len(log.send(" ".join(f"{varying}({k})@2" for k in range(MANY)))) == MANY
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     assert net.at[c.SEEN_N] >= MANY
     assert longest(net.seen[: net.at[c.SEEN_N], c.SEEN_HASH]) <= LONGEST * net.at[c.SEEN_N] // MANY
     check_books(log.engine)
@@ -40,7 +40,7 @@ def test_solutions_that_differ_in_their_start() -> None:
     log.register("q", "SELECT ?s WHERE { { { ?s :A ?x } UNION { ?s :C ?x } } SEQ { ?s :B ?y } }")
     log.send(" ".join(f"A(1)@{k / 1000}" for k in range(MANY)))
     assert len(log.send("B(1)@9")) == MANY
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     assert net.at[c.SEEN_N] >= MANY
     assert longest(net.seen[: net.at[c.SEEN_N], c.SEEN_HASH]) <= LONGEST
 
@@ -50,7 +50,7 @@ def test_goals_of_different_keys(text: str, feed: str) -> None:
     log = Log(Engine())
     log.register("q", f"SELECT * WHERE {{ {text} }}")
     log.send(" ".join(feed.format(k) for k in range(MANY)))
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     stores = np.flatnonzero(net.stores[:, c.COUNT] >= MANY).tolist()
     assert stores
     for store in stores:
@@ -67,9 +67,9 @@ def test_goals_of_one_key_in_different_stores_are_apart() -> None:
     log = Log(Engine())
     for k in range(MANY // 10):
         log.register(f"q{k}", f"SELECT * WHERE {{ {{?s :A ?x}} SEQ {{?s :B{k} ?y}} }}")
-    log.engine.members[0].network.arrays.spread_heads()
+    log.engine.registry.members[0].network.arrays.spread_heads()
     log.send("A(1)@1")
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     heads = [net.stores[store, c.HEAD] for store in np.flatnonzero(net.stores[:, c.COUNT]).tolist()]
     assert len(heads) == MANY // 10
     assert longest(net.rows["hash"][heads]) <= 4
@@ -80,6 +80,6 @@ def test_questions_that_differ_in_one_argument() -> None:
     log.register("q", "SELECT * WHERE { { ?s :A ?x } SEQ { ?s :B ?y } FILTER(REGEX(STR(?x + ?y), 'z')) }")
     log.send(" ".join(f"A({k})@1" for k in range(MANY)))
     log.send("B(1)@2")
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     assert net.at[c.ASKED] >= MANY
     assert longest(net.questions[: net.at[c.ASKED], c.ASK_HASH]) <= LONGEST

@@ -27,7 +27,7 @@ def limited(log: Log, name: str, text: str, goals: int = 0, state_bytes: int = 0
 
 
 def network_of(log: Log) -> Network:
-    (member,) = log.engine.members
+    (member,) = log.engine.registry.members
     return member.network
 
 
@@ -118,7 +118,7 @@ def test_what_collectors_hold_counts_to_the_byte(text: str, monkeypatch: pytest.
     assert not network_of(alone).quotas.weighs_collectors
     for feed in feeds:
         alone.send(feed)
-    whole = alone.engine.usage(query).state_bytes
+    whole = alone.engine.registry.usage(query).state_bytes
     assert whole > 0
     for less in (0, 1):
         log = Log(Engine())

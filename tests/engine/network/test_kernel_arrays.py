@@ -57,7 +57,7 @@ def test_the_kernel_sees_the_arrays_that_there_are() -> None:
 def joined(log: Log, text: str = "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }") -> tuple[Network, int]:
     """The network of a query, and the store of its left goals."""
     registered = log.register("q", text)
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     planned = network.planned[registered]
     (node,) = (node for node in range(planned.at.node, planned.after.node) if network.net.nodes[node, c.KIND] == c.JOIN)
     return network, c.SIDES * node + c.LEFT
@@ -100,7 +100,7 @@ GROWING = [
 def test_tables_of_chains_have_as_many_heads_as_items(table: str, text: str, n: int, size: int) -> None:
     log = Log(Engine())
     log.register("q", text)
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     log.send(" ".join(f"A({k})@1" for k in range(n)))
     counts = {"heads": c.USED, "seen_heads": c.SEEN_N, "question_heads": c.ASKED}
     if network.net.at[counts[table]] == n:  # what is asked may be answered in the kernel
@@ -129,9 +129,9 @@ TERMS = [
 def test_the_kernel_sees_the_columns_of_terms_that_it_needs(text: str, shown: set[str]) -> None:
     log = Log(Engine())
     log.register("q", text)
-    net, terms = log.engine.members[0].network.net, log.engine.terms
+    net, terms = log.engine.registry.members[0].network.net, log.engine.registry.terms
     assert len(log.send("A(6)@1")) == 1
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     columns: dict[str, NDArray[Any]] = {"numbers": terms.numbers, "kinds": terms.kinds, "terms": terms.cells}
     assert {name for name, column in columns.items() if getattr(net, name).ctypes.data == column.ctypes.data} == shown
 
@@ -142,7 +142,7 @@ def test_how_often_triples_occurred_is_taken_over() -> None:
     log.send("A(1)@1 A(2)@2 B(3)@3 Z@4")
     observed = network.arrays.observed
     assert observed[0] == 4
-    other = Network(log.engine.terms)
+    other = Network(log.engine.registry.terms)
     other.arrays.restore_observed(observed)
     assert other.arrays.observed[: len(observed)].tolist() == observed.tolist()
     assert not other.arrays.observed[len(observed) :].any()
@@ -180,7 +180,7 @@ def test_an_instant_that_takes_in_facts_may_look_at_more() -> None:
         log = Log(Engine())
         log.register("q", text)
         log.send("A(1)@1")
-        net = log.engine.members[0].network.net
+        net = log.engine.registry.members[0].network.net
         most.append(net.at[c.MOST_NOW])
     assert most[1] - most[0] == 3 * net.at[c.MOST_EACH]
 

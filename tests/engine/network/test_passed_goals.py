@@ -41,7 +41,7 @@ def test_what_is_kept(pattern: str, feed: str, instants: bool, most: int) -> Non
     engine = Engine()
     for part in blocks(log, range(1, len(log), 20)):
         engine.feed(part)
-    kept = sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in engine.members)
+    kept = sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in engine.registry.members)
     assert kept <= most
     assert kept >= most // 2
 

@@ -24,7 +24,7 @@ IRI = {name: f"<{EXAMPLE}{name}>" for name in "ABCDKL"}
 
 
 def network_of(log: Log) -> Network:
-    (member,) = log.engine.members
+    (member,) = log.engine.registry.members
     return member.network
 
 
@@ -112,17 +112,17 @@ def test_whom_a_change_concerns(changes: Sequence[tuple[str, str, str]], concern
         log.put(Facts(0, EXAMPLE + graph if graph else "", f"{text} .\n"))
     names = {log.register(name, f"SELECT * WHERE {{ {pattern} }}"): name for name, pattern in PATTERNS.items()}
     network = network_of(log)
-    found = network.planning.find_changing(network.planned, changed(log.engine.known, changes))
+    found = network.planning.find_changing(network.planned, changed(log.engine.registry.known, changes))
     assert {names[registered] for registered in found} == concerned
 
 
 def test_the_same_background_may_take_the_place_of_one() -> None:
     log = Log(Engine())
     query = log.register("q", "SELECT * WHERE { ?s :K ?k }")
-    network, before = network_of(log), log.engine.known
+    network, before = network_of(log), log.engine.registry.known
     log.send("A@1")
     log.put(Facts(0, "", f"<{EXAMPLE}s> {IRI['K']} <{EXAMPLE}k> .\n"))
-    coming, other, again = log.engine.known, FactIndex(log.engine.terms), FactIndex(log.engine.terms)
+    coming, other, again = log.engine.registry.known, FactIndex(log.engine.registry.terms), FactIndex(log.engine.registry.terms)
     assert (network.planning.known, network.background.coming, network.planning.knows) == (before, coming, {query: before})
     network.background.replace_known(before, other)
     assert (network.planning.known, network.background.coming, network.planning.knows) == (other, coming, {query: other})
@@ -189,7 +189,7 @@ def test_a_program_writes_some_events_for_others_and_some_for_itself() -> None:
 
 def test_a_partition_copies_its_own_triples_of_the_background() -> None:
     """Others have the others."""
-    known = changed(FactIndex(Engine().terms), [("", "s K k . t K k . u K k", ADD)])
+    known = changed(FactIndex(Engine().registry.terms), [("", "s K k . t K k . u K k", ADD)])
     rows = known.numbers
     network = Network(known.terms, known=known, owns=lambda quad: quad[0] == Iri(EXAMPLE + "t"))
     assert [known.terms.text(row[0]) for row in network.planning.make_names(known, PlanOptions()).own(rows).tolist()] == [str(Iri(EXAMPLE + "t"))]

@@ -96,7 +96,7 @@ def test_rules_that_may_feed_themselves_are_bounded(rules: Mapping[str, str], bo
 def bounded_of(log: Log) -> list[str]:
     """The queries that have a bound; it is the one that they were registered with."""
     found = list[str]()
-    for member in log.engine.members:
+    for member in log.engine.registry.members:
         for planned in member.network.planned.values():
             bound = member.network.net.queries[planned.number, c.Q_BOUND]
             assert bound in (1000, c.FOREVER)
@@ -131,7 +131,7 @@ def test_who_is_affected_by_a_query_reads_the_stream_that_it_writes() -> None:
     }
     for name, text in texts.items():
         log.register(name, text)
-    slots = log.engine.members[0].network.slots
+    slots = log.engine.registry.members[0].network.slots
     affected = {each.source.name: [other.source.name for other in find_affected(slots, each)] for each in slots.planned.values()}
     all_but = {name: [name, *(other for other in texts if other != name)] for name in ("rule", "other")}
     assert affected == {"reads": ["reads"], "beside": ["beside"], **all_but}
@@ -149,7 +149,7 @@ def test_a_network_has_the_strata_of_one_that_is_made_anew() -> None:
         log = Log(Engine())
         for name in order:
             log.register(name, texts[name])
-        (network,) = [member.network for member in log.engine.members]
+        (network,) = [member.network for member in log.engine.registry.members]
         found.append({p.source.name: network.net.nodes[p.at.node : p.after.node, c.STRATUM].tolist() for p in network.planned.values()})
         assert sorted(row[0] for row in [*log.send("A(1)@1"), *log.send("Z@2")]) == ["last", "rule", "start"]
     assert found[0] == found[1]

@@ -19,7 +19,7 @@ THREE = [f"{PREFIX} WITHIN 4", f"{RENAMED} WITHIN 4", f"{{{RENAMED} WITHIN 4}} S
 
 
 def network_of(log: RegistrationLog) -> Network:
-    (member,) = log.engine.members
+    (member,) = log.engine.registry.members
     return member.network
 
 

@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 def solver_of(text: str, known: FactIndex | None = None) -> WindowSolver:
     query = epsparql.parse(PREFIXES + text).query
     assert isinstance(query, a.Select)
-    index = FactIndex(Engine().terms) if known is None else known
+    index = FactIndex(Engine().registry.terms) if known is None else known
     return WindowSolver(index.terms, query, index, "unrestricted", NAMELESS)
 
 
@@ -88,7 +88,7 @@ def test_ranks_come_with_the_order() -> None:
 
 
 def test_the_background_is_there_each_time() -> None:
-    known = changed(FactIndex(Engine().terms), [("", "s K k", "add")])
+    known = changed(FactIndex(Engine().registry.terms), [("", "s K k", "add")])
     solver = solver_of("SELECT ?x ?k WHERE { ?s :A ?x . ?s :K ?k }", known)
     for _ in range(2):
         assert [row[1] for row in solved(solver, "A(1)@1")] == ["<http://example.org/k>"]

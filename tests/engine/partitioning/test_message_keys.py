@@ -18,6 +18,7 @@ from engine.messages import DropStream, Entry, Events, Facts, MessageKey, Regist
 from engine.partitioning import NoKey, NoSingleKey, PartitionShare, find_message_keys, keys_of, number_bodies, partition_of, propose_message_key
 from engine.partitioning.hash_partitioner import Part
 from engine.partitioning.one_key import OneKey
+from engine.runtime.query_registry import Registry
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.terms import Variable
 from epsparql.trees import replace_fields
@@ -193,16 +194,16 @@ def test_sets_of_one_key_are_joined_if_they_share_a_node() -> None:
 
 def test_each_partition_reads_its_own_messages_alone() -> None:
     log = blocks(log_of({"q": PAIRS}, BODIES), ())
-    engines = [Engine(PartitionShare(number, 2)) for number in range(2)]
+    engines = [Engine(Registry(PartitionShare(number, 2))) for number in range(2)]
     for engine in engines:
         engine.feed(log[0])
     for at in range(1, 13):
         owner = partition_of(term(f"s{at % 3}"), 2)
         known = []
         for engine in engines:
-            before = len(engine.terms)
-            engine.terms.intern(term(f"o{at}"))
-            known.append(len(engine.terms) == before)
+            before = len(engine.registry.terms)
+            engine.registry.terms.intern(term(f"o{at}"))
+            known.append(len(engine.registry.terms) == before)
         assert known == [number == owner for number in range(2)]
 
 

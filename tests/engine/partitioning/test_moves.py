@@ -14,6 +14,7 @@ from engine.errors import LogGap
 from engine.messages import Block, CatchUp, Drop, Entry, Facts, Pause, Register, Resume
 from engine.partitioning import PartitionShare
 from engine.runtime import time_course
+from engine.runtime.query_registry import Registry
 from engine.runtime.watermarks import StreamTime
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
@@ -137,7 +138,7 @@ def test_a_query_fails_where_the_log_lacks_what_it_rests_on() -> None:
     def past(first: int, after: int) -> Iterator[Block]:
         raise LogGap(f"the log has no [{first}, {after})")
 
-    engines, merger = [Engine(PartitionShare(number, 2), past=past) for number in range(2)], Merger()
+    engines, merger = [Engine(Registry(PartitionShare(number, 2)), past) for number in range(2)], Merger()
     outcomes = [merger.merged(part.first, [engine.feed(part) for engine in engines]) for part in log]
     (change,) = [change for outcome in outcomes for change in outcome.changes]
     assert (change.name, change.entry, change.state) == ("ever", 351, "failed")

@@ -12,8 +12,9 @@ from engine.engine import Engine
 from engine.errors import OnePartitionOnly
 from engine.messages import REVISED, Block, CatchUp, Drop, Entry, Facts, Outcome, Pause, Register, Resume, StateChange
 from engine.partitioning import PartitionShare
-from engine.query_lifecycle.moves import Renumbering, list_names, renumber, survey
+from engine.query_lifecycle.moves import Renumbering, change_share, list_names, renumber, survey
 from engine.runtime import time_course
+from engine.runtime.query_registry import Registry
 from epsparql.algebra import DEFAULT_STREAM
 from pipeline.runners.merge import Merger
 from tests.engine.partitioning.test_moves import ALL, COUNT, QUERIES, readings
@@ -44,7 +45,7 @@ class Partitions:
         self.engines = [self._made(PartitionShare(partition, number)) for partition in range(number)]
 
     def _made(self, share: PartitionShare, state: bytes | None = None) -> Engine:
-        engine = Engine(share) if state is None else Engine.restore(state, share=share)
+        engine = Engine(Registry(share)) if state is None else Engine.restore(state, share=share)
         engine.look_back_by(self._read)
         return engine
 
@@ -53,7 +54,7 @@ class Partitions:
         return past_of(self._log, first, after)
 
     def restore(self) -> None:
-        self.engines = [self._made(engine.share, engine.snapshot()) for engine in self.engines]
+        self.engines = [self._made(engine.registry.share, engine.snapshot()) for engine in self.engines]
 
     def plan(self, number: int, begin: int = 0) -> Renumbering:
         return renumber([survey(engine, number, begin) for engine in self.engines], number, begin)
@@ -67,7 +68,7 @@ class Partitions:
         earlier, self.engines = len(self.engines), []
         for partition, source in enumerate(renumbering.sources):
             engine = self._made(PartitionShare(source, earlier), states[source])
-            assert not engine.change_share(renumbering, PartitionShare(partition, number))
+            assert not change_share(engine, renumbering, PartitionShare(partition, number))
             self.engines.append(engine)
 
     def feed(self, block: Block) -> Outcome:
@@ -207,7 +208,7 @@ def test_where_the_log_was_cut_bounded_queries_still_move() -> None:
 def test_where_the_log_was_cut_a_query_without_a_bound_is_named() -> None:
     """One that one engine has whole goes on in one partition, and a later change takes its state along."""
     assert cut_at([(40, Register(0, "ever", EVER))], [2], AT - 120).unread(3, AT - 120) == ["ever"]
-    route = cut_at([(40, Register(0, "ever", EVER))], [1, 2, 3], AT - 120).engines[0].sets.route(40)
+    route = cut_at([(40, Register(0, "ever", EVER))], [1, 2, 3], AT - 120).engines[0].registry.sets.route(40)
     assert route is not None
     assert route.part is None
 
@@ -221,7 +222,7 @@ def test_a_revised_query_needs_one_partition() -> None:
 def test_a_query_that_failed_in_one_partition_is_gone_in_all() -> None:
     """No entry of the log has ended it yet."""
     partitions = cut_at([(40, Register(0, "ever", EVER, max_goals=9))], [2], 0)
-    fallen = {registered for engine in partitions.engines for registered in engine.fallen}
+    fallen = {registered for engine in partitions.engines for registered in engine.registry.fallen}
     assert len(fallen) == 1
     partitions.change(3)
-    assert not any(fallen & engine.registered.keys() for engine in partitions.engines)
+    assert not any(fallen & engine.registry.registered.keys() for engine in partitions.engines)

@@ -17,6 +17,7 @@ from engine.engine import Engine
 from engine.messages import CatchUp, Drop, Entry, Facts, Pause, Register, Resume
 from engine.partitioning import NoSlices, PartitionShare, Sets, TimeSlices, cut_time, placement, time_slices
 from engine.runtime import time_course
+from engine.runtime.query_registry import Registry
 from epsparql.algebra import DEFAULT_STREAM, BackgroundRule, StreamQuery
 from epsparql.trees import replace_fields
 from tests.engine.partitioning.test_moves import ALL
@@ -94,7 +95,7 @@ def count_sliced(log: Log) -> int:
     """How many of the queries are evaluated in slices of time when they come."""
     sets, engine = Sets(2), Engine()
     for entry in (entry for entry, _ in log if isinstance(entry, Register)):
-        sets.add(entry, stream_query(entry.text), engine.known, find_reach=engine.find_reach)
+        sets.add(entry, stream_query(entry.text), engine.registry.known, find_reach=engine.registry.find_reach)
     return sum(isinstance(each.route.part, TimeSlices) for each in sets.list_sets())
 
 
@@ -155,15 +156,15 @@ def test_partitions_share_the_work_and_one_counts() -> None:
     log = readings()
     cut = blocks(log, range(0, len(log), 3))
     registered = next(entry.offset for entry, _ in log if isinstance(entry, Register) and entry.name == "value")
-    one, engines = Engine(), [Engine(PartitionShare(partition, 4)) for partition in range(4)]
+    one, engines = Engine(), [Engine(Registry(PartitionShare(partition, 4))) for partition in range(4)]
     with sliced(LENGTH_S):
         for each in cut[: len(cut) - 4]:  # the streams' end would end all partial matches
             for engine in (one, *engines):
                 engine.feed(each)
-            assert one.usage(registered).goals == sum(engine.usage(registered).goals for engine in engines)
-            shown = [match for engine in engines for match in engine.partial_matches(registered)]
-            assert shown == one.partial_matches(registered)
-    taken = [sum(side.taken for step in engine.progress(registered) for side in step.sides) for engine in (one, *engines)]
+            assert one.registry.usage(registered).goals == sum(engine.registry.usage(registered).goals for engine in engines)
+            shown = [match for engine in engines for match in engine.registry.partial_matches(registered)]
+            assert shown == one.registry.partial_matches(registered)
+    taken = [sum(side.taken for step in engine.registry.progress(registered) for side in step.sides) for engine in (one, *engines)]
     assert max(taken[1:]) < 0.5 * taken[0], "a part of 100 seconds, and what comes nine seconds before"
     assert sum(taken[1:]) < 1.6 * taken[0]
 
@@ -183,7 +184,7 @@ def test_a_change_of_the_background_moves_whom_it_concerns(triple: str) -> None:
         partitions, found = Partitions(cut, 3), list[Emitted]()
         for each in cut:
             found += _emitted(partitions.feed(each).solutions)
-        left = [each.members for each in partitions.engines[0].sets.list_sets() if isinstance(each.route.part, TimeSlices)]
+        left = [each.members for each in partitions.engines[0].registry.sets.list_sets() if isinstance(each.route.part, TimeSlices)]
     assert found == whole(cut)[0]
     assert {entry.name for members in left for entry in members.values()} == CHANGED[triple]
 
@@ -244,7 +245,7 @@ NOT_SLICED = {
 
 
 def slices_of(text: str) -> TimeSlices:
-    return cut_time(stream_query(text), Engine().find_reach(Register(0, "q", text)))
+    return cut_time(stream_query(text), Engine().registry.find_reach(Register(0, "q", text)))
 
 
 @pytest.mark.parametrize("text", NOT_SLICED)
@@ -266,5 +267,5 @@ def test_queries_of_earlier_versions_stay_in_one_partition() -> None:
     for by_time in (False, True):
         entry, sets = Register(0, "q", QUERIES["value"], by_time=by_time), Sets(2)
         with sliced(LENGTH_S):
-            sets.add(entry, stream_query(entry.text), Engine().known, find_reach=Engine().find_reach)
+            sets.add(entry, stream_query(entry.text), Engine().registry.known, find_reach=Engine().registry.find_reach)
         assert [isinstance(each.route.part, TimeSlices) for each in sets.list_sets()] == [by_time]

@@ -148,7 +148,7 @@ def test_what_is_stored_does_not_grow(pattern: str, kept: object) -> None:
     engine, counts = Engine(), []
     for part in blocks(log, range(1, len(log), 300)):
         engine.feed(part)
-        counts.append(sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in engine.members))
+        counts.append(sum(int(member.network.net.stores[:, c.COUNT].sum()) for member in engine.registry.members))
     assert 0 < max(counts[2:]) <= 25
 
 

@@ -91,9 +91,9 @@ class JoinOrderRun:
         entry = Register(self.engine.position, "q", PREFIXES + text)
         self.put(entry)
         if shape is not None:
-            (network,) = (member.network for member in self.engine.members)
+            (network,) = (member.network for member in self.engine.registry.members)
             network.drop_query(entry.offset)
-            self.engine.restore_query(network, entry, {}, shape)
+            self.engine.registry.restore_query(network, entry, {}, shape)
 
     def send(self, feed: str) -> list[tuple[object, ...]]:
         occurrences = parse_feed(feed)
@@ -101,7 +101,7 @@ class JoinOrderRun:
 
     @property
     def shape(self) -> Shape | None:
-        (planned,) = (p for member in self.engine.members for p in member.network.planned.values() if p.source.name == "q")
+        (planned,) = (p for member in self.engine.registry.members for p in member.network.planned.values() if p.source.name == "q")
         assert not isinstance(planned.shape, Pairing)
         return planned.shape
 
@@ -193,12 +193,12 @@ def test_the_goals_that_are_left_are_those_of_the_chain_as_written() -> None:
             run.send("Z(s0,0)@10")
         assert shaped.shape is Linear.WRITTEN
         assert sorted(goals(shaped)) == sorted(goals(plain))
-        assert not any(member.network.net.streams[:, c.S_PENDING].any() for member in shaped.engine.members), "all queries have begun"
+        assert not any(member.network.net.streams[:, c.S_PENDING].any() for member in shaped.engine.registry.members), "all queries have begun"
 
 
 def goals(run: JoinOrderRun) -> list[tuple[object, ...]]:
     """Return the goals that the query keeps, by store, in terms."""
-    (network,) = (member.network for member in run.engine.members)
+    (network,) = (member.network for member in run.engine.registry.members)
     (planned,) = (p for p in network.planned.values() if p.source.name == "q")
     first = c.SIDES * planned.at.node
     kept = network.arrays.read_goals(first, c.SIDES * planned.after.node)

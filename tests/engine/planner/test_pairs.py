@@ -81,7 +81,7 @@ def test_the_plan_changes_with_the_background_once() -> None:
     """The plan of the nearest pairs keeps all that the plan as written needs."""
     engine = Engine()
     engine.feed(block([(Register(0, "q", pairs(A, B, Z, SHORT)), ())]))
-    member = engine.members[0]
+    member = engine.registry.members[0]
 
     def shape() -> object:
         return member.network.planned[0].shape

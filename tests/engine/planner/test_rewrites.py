@@ -140,7 +140,7 @@ def test_without_each_step_the_solutions_are_the_same(pattern: str, shown: str, 
 def found(pattern: str, shown: str, events: list[tuple[str, int, int, int]], policy: str, without: Sequence[str]) -> list[object]:
     """The first half of the events is known when the query comes, so that there are rates."""
     engine, solutions, now = Engine(), list[object](), 1
-    engine.without = frozenset(without)
+    engine.registry.without = frozenset(without)
     engine.feed(block([(Register(0, "other", f"{PREFIXES}SELECT * WHERE {{ ?s :A ?x . ?s :Z ?y }}"), ())]))
     for k, (name, subject, value, step) in enumerate(events):
         if k == len(events) // 2:

@@ -27,7 +27,7 @@ def text(pattern: str) -> str:
 
 def shares_of(log: RegistrationLog) -> list[int]:
     """How many read each share."""
-    return sorted(len(share.readings) for member in log.engine.members for share in member.network.host.shares.numbered.values())
+    return sorted(len(share.readings) for member in log.engine.registry.members for share in member.network.host.shares.numbered.values())
 
 
 EQUAL = [
@@ -60,7 +60,7 @@ def test_equal_subpatterns_are_shared(one: str, other: str, readers: list[int]) 
 
 def test_an_engine_that_shares_nothing_carries_out_each_query() -> None:
     log = RegistrationLog()
-    log.engine.shares = False
+    log.engine.registry.shares = False
     log.register("one", text(PREFIX))
     log.register("other", text(RENAMED))
     assert shares_of(log) == []
@@ -74,9 +74,9 @@ def test_goals_are_kept_once_and_counted_for_each_as_if_it_were_alone() -> None:
     for part in (log, alone):
         part.send(" ".join(f"A(1)@{k} B(2)@{k}" for k in range(1, 5)))
     for query in queries:
-        assert log.engine.usage(query) == alone.engine.usage(one)
-        assert log.engine.progress(query) == alone.engine.progress(one)
-    in_common = [each for each in log.engine.progress(queries[0]) if each.keeps][1].sides[0].goals
+        assert log.engine.registry.usage(query) == alone.engine.registry.usage(one)
+        assert log.engine.registry.progress(query) == alone.engine.registry.progress(one)
+    in_common = [each for each in log.engine.registry.progress(queries[0]) if each.keeps][1].sides[0].goals
     assert log.engine.goals == 3 * alone.engine.goals - 2 * in_common
 
 
@@ -139,7 +139,7 @@ class Played:
 
     def __init__(self, *, shares: bool, delay: int) -> None:
         self.engine, self.shares, self.delay, self.now, self.queries = Engine(), shares, delay, 1, list[int]()
-        self.engine.shares = shares
+        self.engine.registry.shares = shares
         self.found: list[object] = []
         self.changes: list[StateChange] = []
         self.most = 0
@@ -149,7 +149,7 @@ class Played:
         self.found += outcome.solutions.to_pylist()
         self.changes += outcome.changes
         self.most = max(
-            [self.most, *(len(share.readings) for member in self.engine.members for share in member.network.host.shares.numbered.values())]
+            [self.most, *(len(share.readings) for member in self.engine.registry.members for share in member.network.host.shares.numbered.values())]
         )
 
     def do(self, act: Sequence[object]) -> None:
@@ -165,7 +165,7 @@ class Played:
                 self.put(Drop(0, self.queries.pop(which % len(self.queries)), ""))
             case ("restore", _, _):
                 self.engine = Engine.restore(self.engine.snapshot())
-                self.engine.shares = self.shares
+                self.engine.registry.shares = self.shares
             case ("fact", str(name), bool(there)):
                 self.put(Facts(0, EXAMPLE + "g", f"<{EXAMPLE}s0> <{EXAMPLE}{name}> <{EXAMPLE}s1> .\n" if there else ""))
             case _:
@@ -178,7 +178,7 @@ class Played:
         return sorted((change.name, change.state, change.entry) for change in self.changes)
 
     def usages(self) -> list[object]:
-        return [self.engine.usage(registered) for registered in self.queries if registered in self.engine.registered]
+        return [self.engine.registry.usage(registered) for registered in self.queries if registered in self.engine.registry.registered]
 
 
 @settings(deadline=None)
@@ -209,11 +209,11 @@ def test_a_quota_stops_its_query_and_not_those_that_share_with_it() -> None:
             played.do(("send", "AAB", 1))
     assert [(change.state, change.entry) for change in log.changes] == [(change.state, change.entry) for change in alone.changes]
     assert [change.name for change in log.changes] == ["q0"]
-    assert [len(share.readings) for member in log.engine.members for share in member.network.host.shares.numbered.values()] == [1]
+    assert [len(share.readings) for member in log.engine.registry.members for share in member.network.host.shares.numbered.values()] == [1]
 
 
 def test_networks_without_company_have_no_shares() -> None:
-    assert Network(Engine().terms).host.shares.numbered == {}
+    assert Network(Engine().registry.terms).host.shares.numbered == {}
 
 
 def test_where_all_queries_have_failed_the_instant_that_has_begun_is_kept() -> None:
@@ -231,4 +231,4 @@ def test_where_all_queries_have_failed_the_instant_that_has_begun_is_kept() -> N
     for act in acts:
         log.do(act)
     assert [change.state for change in log.changes] == ["failed", "failed"]
-    assert not log.engine.registered
+    assert not log.engine.registry.registered

@@ -186,7 +186,7 @@ def test_what_is_said_to_be_kept_is_kept(query: str) -> None:
     """Some node of the plan keeps goals for ever if there is a doubt."""
     parsed = parse(query)
     try:
-        planned = Engine().place_query(Register(0, "q", query), parsed.query)
+        planned = Engine().registry.place_query(Register(0, "q", query), parsed.query)
     except (Refusal, Cycle):
         return
     lives = ((row[c.KIND], row[c.LIFE_LEFT], row[c.LIFE_RIGHT], row[c.LIFE_BLOCKER]) for row in planned.net.nodes.tolist())

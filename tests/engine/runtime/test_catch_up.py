@@ -271,6 +271,20 @@ def test_a_rule_over_the_past_gives_those_that_read_it_what_comes_from_its_regis
     assert first * 1_000_000 < 1000, "what the rule derives while it is behind is waited for"
 
 
+def test_settings_that_a_rule_rests_on_promise_nothing_for_what_came_before_it() -> None:
+    """It reads instants, so it keeps a goal until the next one. An event that lasts came before, and needs an earlier goal."""
+    log, x, p = CatchUpLog(), Iri("http://e/x"), Iri("http://e/p")
+    for start, end in ((1, 1), (4, 4), (2, 6)):
+        log.add(Events(0, "default", 1, end), Occurrence((x, p, Literal(str(end))), start, end))
+    pattern = "{ ?x <http://e/p> ?a } SEQ { ?x <http://e/p> ?c } WITHOUT { ?x <http://e/p> ?b }"
+    rule = f"CONSTRUCT {{ ?x <http://e/d> ?c }} INTO STREAM <http://e/derived> WHERE {{ {pattern} }}"
+    log.add(Register(0, "rule", rule, instants=True))
+    registered = log.add(Register(0, "q", "SELECT ?c FROM STREAM <http://e/derived> WHERE { ?x <http://e/d> ?c }", reads_from=0))
+    log.add(Events(0, "default", 1, 100), Occurrence((x, Iri("http://e/q"), x), 100, 100))
+    log.catch_up(registered, 0, Random(0))
+    assert [row[3] for row in found(log.run())] == [('"4"',), ('"6"',)]
+
+
 def test_rules_that_feed_each_other_pause_together() -> None:
     random, log = Random(9), CatchUpLog()
     rule = log.add(Register(0, "rule", CLOSURE))

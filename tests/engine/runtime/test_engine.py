@@ -74,7 +74,7 @@ def test_a_query_of_two_streams_waits_for_both(log: Log) -> None:
 def test_rules_reach_across_networks(log: Log) -> None:
     log.register("rule", "CONSTRUCT { ?s :D ?x } INTO STREAM <derived> FROM STREAM <a> WHERE { ?s :A ?x }")
     log.register("query", "SELECT * FROM STREAM <derived> FROM STREAM <b> WHERE { {?s :D ?x} SEQ {?s :B ?y} }")
-    assert len(log.engine.members) == 2
+    assert len(log.engine.registry.members) == 2
     assert log.send("A@1", "a") == [("rule", 2, 1, 1)]
     assert log.send("B@3", "b") == []
     assert log.send("A@4", "a") == [("query", 4, 1, 3), ("rule", 4, 4, 4)]
@@ -118,7 +118,7 @@ def test_a_rule_that_fails_half_way_gives_its_rows_back_once(log: Log) -> None:
     log.send("C(1)@1 " + " ".join(f"A({k})@2" for k in range(400)))
     assert {row for row in log.send("B(1)@2 B(2)@2") if row[0] == "count"} == {("count", 3, 1, 2)}
     assert "without end" in log.failed["endless"]
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     given_back = net.free[: net.at[c.FREE]].tolist()
     assert len(set(given_back)) == len(given_back) == net.at[c.USED] - 1, "all but the goal of C"
     assert len(log.send("B@3")) == 1
@@ -128,7 +128,7 @@ def test_dropping_frees_its_goals_alone(log: Log) -> None:
     gone = log.register("gone", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} }")
     log.register("stays", "SELECT * WHERE { {?s :A ?x} SEQ {?s :C ?y} }")
     log.send("A@1 A(1)@2 A(2)@3")
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     live = int(network.net.at[c.USED] - network.net.at[c.FREE])
     log.put(Drop(0, gone, "gone"))
     assert live - int(network.net.at[c.USED] - network.net.at[c.FREE]) == 3
@@ -182,7 +182,7 @@ def test_a_graph_is_replaced_and_dropped(log: Log) -> None:
 
 def given(log: Log) -> list[tuple[str, ...]]:
     """Graph and subject of each fact, by the last part of their names."""
-    return [tuple(str(part).rpartition("/")[2].rstrip(">") for part in (graph, subject)) for subject, _, _, graph in log.engine.facts]
+    return [tuple(str(part).rpartition("/")[2].rstrip(">") for part in (graph, subject)) for subject, _, _, graph in log.engine.registry.facts]
 
 
 def test_a_gap_is_refused(log: Log) -> None:
@@ -322,7 +322,7 @@ def test_background_that_would_close_a_negative_cycle_is_not_taken_in(log: Log) 
     log.register("rule", "CONSTRUCT { ?s :A ?a } WHERE { { ?s :C ?a FILTER NOT EXISTS { ?s :A ?z } } SEQ { ?s :B ?b } }")
     log.put(Facts(0, "", "<http://example.org/s> <http://example.org/B> <http://example.org/o> .\n"))
     log.send("C(2)@2")
-    assert not log.engine.facts
+    assert not log.engine.registry.facts
     assert [row[0] for row in log.send("B(3)@3")] == ["rule"], "the rule goes on"
 
 
@@ -352,7 +352,7 @@ def test_limit_completes_a_query(log: Log) -> None:
     log.send("A(1)@1 A(2)@2 A(3)@3")
     assert log.finish() == []
     assert log.failed == {"none": "LIMIT is reached", "two": "LIMIT is reached"}
-    assert not log.engine.registered
+    assert not log.engine.registry.registered
 
 
 def test_what_rests_on_a_failed_rule_goes_on_however_the_log_is_cut() -> None:
@@ -407,7 +407,7 @@ def test_chains_stay_short_where_entries_come_alone(log: Log) -> None:
     log.register("q", "SELECT * WHERE { {?x :A ?y} SEQ {?x :B ?z} }")
     for k in range(3000):
         log.send(f"A(s{k},o)@{k}")
-    net = log.engine.members[0].network.net
+    net = log.engine.registry.members[0].network.net
     assert log.engine.goals == 3000
     assert len(net.heads) >= 1500
 
@@ -442,9 +442,9 @@ def test_the_instants_of_a_program_open_it_unless_they_have_passed(log: Log) -> 
 
 def test_how_far_a_query_looks_back_follows_the_background(log: Log) -> None:
     entry = Register(0, "q", PREFIXES + "SELECT * WHERE { ?s :A ?x }")
-    assert not log.engine.find_reaches([entry])[0].opens
+    assert not log.engine.registry.find_reaches([entry])[0].opens
     log.put(Facts(0, "", f"<{EXAMPLE}s> <{EXAMPLE}A> <{EXAMPLE}x> .\n"))
-    assert log.engine.find_reaches([entry])[0].opens
+    assert log.engine.registry.find_reaches([entry])[0].opens
 
 
 # ---------------------------------------------------------------- order of emission

@@ -52,7 +52,7 @@ COUNTED = [
 def counted(log: Log, query: int, text: str) -> list[str]:
     """The steps of the plan with their rows: what the text of each has before its detail, and in its last brackets."""
     found = explain(epsparql.parse(PREFIXES + text).query)
-    steps = replace(found, rows=match_counts(found.plan, log.engine.progress(query)))
+    steps = replace(found, rows=match_counts(found.plan, log.engine.registry.progress(query)))
     lines = [line.lstrip(" │├└─") for line in render_text(steps).partition("\nplan\n")[2].partition("\npartition")[0].splitlines()]
     names = [step.operator for step in found.plan]
     return [
@@ -76,7 +76,7 @@ def test_counts_go_with_a_snapshot() -> None:
     query = log.register("q", text)
     log.send("A(1)@1 A(2)@2 B(3)@3")
     restored = Log(Engine.restore(log.engine.snapshot()))
-    assert restored.engine.progress(query) == log.engine.progress(query)
+    assert restored.engine.registry.progress(query) == log.engine.registry.progress(query)
 
 
 MATCHED = [
@@ -112,7 +112,7 @@ def test_partial_matches(pattern: str, feed: str, expected: list[str], shared: b
     found = [
         f"{each.start // SECOND}-{each.end // SECOND} {each.first}-{each.last} "
         + " ".join(f"{name}={short(term)}" for name, term in sorted(each.binding.items()))
-        for each in log.engine.partial_matches(query)
+        for each in log.engine.registry.partial_matches(query)
     ]
     assert found == expected
 
@@ -124,7 +124,7 @@ def test_which_queries_stand_otherwise() -> None:
         log.register("passes", "SELECT * WHERE { ?s :A ?x . FILTER(?x > 3) }"),
         log.register("groups", "SELECT ?s (COUNT(*) AS ?n) WHERE { ?s :C ?x } GROUP BY ?s"),
     )
-    (member,) = log.engine.members
+    (member,) = log.engine.registry.members
     changed = ChangedQueries()
     assert changed.find_changed(member.network) == {keeps, passes, groups}, "all have come"
     assert changed.find_changed(member.network) == {groups}, "a collector may change by time alone"
@@ -142,11 +142,11 @@ def test_what_an_operator_keeps() -> None:
     log = Log(Engine())
     query = log.register("q", f"SELECT (COUNT(*) AS ?n) WHERE {{ {PAIR} FILTER(?x > ?y) }} GROUP BY ?s")
     log.send("A(1)@1 A(9)@2 B(3)@3")
-    states = {each.operator: each for each in log.engine.progress(query)}
+    states = {each.operator: each for each in log.engine.registry.progress(query)}
     join = states["SEQ"]
     assert join.on == ("?s",)
     assert [(side.side, side.goals, side.oldest, side.taken) for side in join.sides] == [("left", 2, SECOND, 2), ("right", 0, None, 1)]
     assert (join.given, join.refused, join.keeps, join.state_bytes) == (1, 1, True, 0)
     assert not states["out"].keeps
     log.send("A(1)@5")
-    assert [each.kind for each in log.engine.progress(query) if each.state_bytes > 0] == [c.COLLECT]
+    assert [each.kind for each in log.engine.registry.progress(query) if each.state_bytes > 0] == [c.COLLECT]

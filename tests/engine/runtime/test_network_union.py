@@ -138,7 +138,7 @@ def never_paused(log: CatchUpLog) -> CatchUpLog:
 
 
 def list_networks(engine: Engine) -> list[list[int]]:
-    return sorted(sorted(member.network.planned) for member in engine.members)
+    return sorted(sorted(member.network.planned) for member in engine.registry.members)
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ def test_what_was_behind_shares_a_network_again_and_finds_what_it_would_have_fou
     lives.write(60)
     plain, expected = run(never_paused(lives.log))
     assert sum(map(len, expected.values())) > 10, "a test that finds nothing shows nothing"
-    assert len(plain.members) <= 2, "one reads what the rule writes"
+    assert len(plain.registry.members) <= 2, "one reads what the rule writes"
     for engine, found in (run(lives.log), run(lives.log, random)):
         assert found == expected
         assert list_networks(engine) == list_networks(plain)

@@ -15,6 +15,7 @@ from engine.engine_state import Past
 from engine.messages import Block, Drop, Entry, Facts, Promote, Register, StateChange
 from engine.partitioning import NoKey, PartitionShare, keys_of, partition_of
 from engine.partitioning.hash_partitioner import Part
+from engine.runtime.query_registry import Registry
 from epsparql.algebra import DEFAULT_STREAM
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST, UNRESTRICTED
 from epsparql.trees import replace_fields
@@ -34,14 +35,14 @@ class Partition:
 
     def __init__(self, share: PartitionShare, past: Past) -> None:
         self.begins, self._past = list[int](), past
-        self.engine = Engine(share, past=self._read)
+        self.engine = Engine(Registry(share), self._read)
 
     def _read(self, first: int, after: int) -> Iterable[Block]:
         self.begins.append(first)
         return self._past(first, after)
 
     def restored(self) -> None:
-        self.engine = Engine.restore(self.engine.snapshot(), share=self.engine.share)
+        self.engine = Engine.restore(self.engine.snapshot(), share=self.engine.registry.share)
         self.engine.look_back_by(self._read)
 
 
@@ -67,7 +68,9 @@ def shared_out(log: Sequence[Block], partitions: int, restores: frozenset[int] =
         outcome = merger.merged(block.first, [each.engine.feed(block) for each in engines])
         found += _emitted(outcome.solutions)
         changes += outcome.changes
-    assert all(each.engine.sets.to_json() == engines[0].engine.sets.to_json() for each in engines), "all partitions come to the same sets"
+    assert all(each.engine.registry.sets.to_json() == engines[0].engine.registry.sets.to_json() for each in engines), (
+        "all partitions come to the same sets"
+    )
     return found, changes, [begin for each in engines for begin in each.begins]
 
 
@@ -224,7 +227,7 @@ def test_what_needs_no_events_comes_once(partitions: int) -> None:
 def test_each_partition_reads_its_own_events_alone() -> None:
     fed = {DEFAULT_STREAM: parse_feed(" ".join(f"p(s{k},o{k})@{k}" for k in range(1, 41)))}
     log = blocks(entries({"q": PREFIX + "SELECT * { { ?s :p ?v } SEQ { ?s :p ?w } }"}, fed, in_order(fed), []), ())
-    engines = [Engine(PartitionShare(number, 2)) for number in range(2)]
+    engines = [Engine(Registry(PartitionShare(number, 2))) for number in range(2)]
     for engine in engines:
         engine.feed(log[0])
     objects = [{k for k in range(1, 41) if _knows(engine, f"<http://example.org/o{k}>")} for engine in engines]
@@ -233,9 +236,9 @@ def test_each_partition_reads_its_own_events_alone() -> None:
 
 
 def _knows(engine: Engine, text: str) -> bool:
-    before = len(engine.terms)
-    engine.terms.intern(text)
-    return len(engine.terms) == before
+    before = len(engine.registry.terms)
+    engine.registry.terms.intern(text)
+    return len(engine.registry.terms) == before
 
 
 TIES = [

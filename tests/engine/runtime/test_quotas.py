@@ -56,18 +56,18 @@ def test_goals_and_bytes(log: Log) -> None:
     pairs = log.register("pairs", PAIRS)
     totals = log.register("totals", TOTALS)
     log.send("A(1)@1 A(2)@2 A(3)@3")
-    assert log.engine.usage(pairs) == Usage(3, 3 * goal_bytes(3))
-    assert log.engine.usage(totals).goals == 0
-    assert log.engine.usage(totals).state_bytes > 0
+    assert log.engine.registry.usage(pairs) == Usage(3, 3 * goal_bytes(3))
+    assert log.engine.registry.usage(totals).goals == 0
+    assert log.engine.registry.usage(totals).state_bytes > 0
     log.send("A(4)@4")
-    assert log.engine.own.terms == len(log.engine.terms) > 4
-    assert log.engine.own.reserved_bytes > log.engine.usage(pairs).state_bytes
+    assert log.engine.own.terms == len(log.engine.registry.terms) > 4
+    assert log.engine.own.reserved_bytes > log.engine.registry.usage(pairs).state_bytes
 
 
 def test_progress(log: Log) -> None:
     chain = log.register("chain", "SELECT * WHERE { {?s :A ?x} SEQ {?s :B ?y} SEQ {?s :C ?z} FILTER NOT EXISTS { ?s :D ?x } }")
     log.send("A(1)@1 A(2)@2 B@3 D(1)@4")
-    kept = [each for each in log.engine.progress(chain) if each.keeps]
+    kept = [each for each in log.engine.registry.progress(chain) if each.keeps]
     assert [(each.operator, each.on, [(side.side, side.goals, side.oldest) for side in each.sides if side.goals]) for each in kept] == [
         ("NOT EXISTS", ("?s", "?x"), [("right", 1, 4 * SECOND)]),
         ("SEQ", ("?s",), [("left", 2, 3 * SECOND)]),
@@ -94,7 +94,7 @@ def test_a_join_keeps_only_what_may_still_find_a_partner(log: Log, relation: str
     log.send("A(1)@1-2 B(1)@1-3 A(2)@5 B(2)@6")
     for now in range(10, 14):
         log.send(f"X@{now}")  # what an instant leaves is swept by and by
-    kept = [(side.side, side.goals) for operator in log.engine.progress(query) for side in operator.sides if side.goals]
+    kept = [(side.side, side.goals) for operator in log.engine.registry.progress(query) for side in operator.sides if side.goals]
     assert kept == [(side, 2) for side in sides]
 
 
@@ -117,7 +117,7 @@ def test_the_right_side_of_seq_keeps_what_a_left_solution_precedes(log: Log, pat
         log.send(event, delay=1)
     for now in range(10, 14):
         log.send(f"X@{now}")
-    assert log.engine.usage(query).goals == goals
+    assert log.engine.registry.usage(query).goals == goals
 
 
 SUMS = """CONSTRUCT { _:point :Count ?count ; :Sum ?sum } WHERE { SELECT (?n + 1 AS ?count) (?s + ?price AS ?sum) WHERE {
@@ -132,7 +132,7 @@ def test_the_papers_sliding_sum_keeps_its_window(log: Log) -> None:
     sums, kept = log.register("sums", SUMS), list[int]()
     for now in range(1, 41):
         log.send(f"A({now})@{now}")
-        kept.append(log.engine.usage(sums).goals)
+        kept.append(log.engine.registry.usage(sums).goals)
     assert 0 < max(kept[10:]) == max(kept[20:]) < 400
 
 
@@ -140,7 +140,7 @@ def test_collectors_show_their_size(log: Log) -> None:
     totals = log.register("totals", TOTALS)
     log.send("A(1)@1 A(2)@2")
     log.send("A(3)@3")
-    assert [each.state_bytes for each in log.engine.progress(totals) if each.keeps] == [log.engine.usage(totals).state_bytes]
+    assert [each.state_bytes for each in log.engine.registry.progress(totals) if each.keeps] == [log.engine.registry.usage(totals).state_bytes]
 
 
 # ---------------------------------------------------------------- bounded
@@ -233,7 +233,7 @@ def test_who_asks_for_graphs_is_told_of_those_that_come_after_it() -> None:
         engine = Engine()
         found = [row for part in blocks(log, cuts) for row in engine.feed(part).solutions.to_pylist()]
         assert [row["values"] for row in found] == [["<http://example.org/g>"], ["<http://example.org/h>"]]
-        assert engine.usage(0).goals == 4
+        assert engine.registry.usage(0).goals == 4
 
 
 @given(st.data())
@@ -260,7 +260,7 @@ def silent_then(log: Log, feed: Sequence[str]) -> Iterator[int]:
     log.register("other", "SELECT * WHERE { ?s :C ?x }")
     for k in range(50):
         log.send(f"A({k})@{1 + k / 100}")
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     yield int(network.net.queries[network.planned[query].number, c.Q_GOALS])
     for each in feed:
         log.send(each)
@@ -285,7 +285,7 @@ def test_conditions_on_the_duration_bound_the_state(bound: str) -> None:
     log = Log(Engine())
     query = log.register("close", f"SELECT * WHERE {{ {{?s :A ?x}} SEQ {{?s :B ?y}} FILTER({bound.format(FIVE)}) }}")
     found = [log.send(f"A({k})@{3 * k} B({k})@{3 * k + 2}") for k in range(1, 30)]
-    assert log.engine.usage(query).goals <= 2
+    assert log.engine.registry.usage(query).goals <= 2
     assert {end - start for rows in found for _, _, start, end in rows} == ({5} if bound.count(" = ") == 1 and "&&" not in bound else {2, 5})
 
 
@@ -300,7 +300,7 @@ MULTIPLIES = [
 
 
 def bounded(log: Log, most: int) -> None:
-    for member in log.engine.members:
+    for member in log.engine.registry.members:
         member.network.net.at[[c.MOST_MADE, c.MOST_NOW]], member.network.net.at[c.MOST_EACH] = most, 0
 
 
@@ -380,14 +380,14 @@ def test_a_query_is_found_out_before_it_has_asked_all() -> None:
     log.send(" ".join(f"A({k})@1" for k in range(500)))
     log.send(" ".join(f"B({1000 * k})@2" for k in range(500)))
     assert log.failed.keys() == {"costly"}
-    assert log.engine.members[0].network.net.at[c.ASKED] < 2 * c.MOST_OPEN
+    assert log.engine.registry.members[0].network.net.at[c.ASKED] < 2 * c.MOST_OPEN
 
 
 def test_what_comes_at_one_instant_may_cost_in_proportion(log: Log) -> None:
     """A body whose events all take the time of its arrival is one instant."""
     log.register("each", "SELECT ?y WHERE { ?s :A ?x BIND(?x + 1 AS ?y) FILTER(?y > 0) }")
     log.send("A(1)@0")
-    for member in log.engine.members:
+    for member in log.engine.registry.members:
         member.network.net.at[c.MOST_MADE] = 100
     assert len(log.send(" ".join(f"A({k})@1" for k in range(3000)))) == 3000
     assert not log.failed

@@ -83,8 +83,8 @@ def test_tables_stay_as_large_as_they_were(cycles: int) -> None:
             log.send(f"A({j})@{at} B(9)@{at}.5")
             log.drop(goes)
         log.send(f"A(1)@{20 * k + 19}")
-        sizes.append(held(log.engine.members[0].network))
-        log.engine.members[0].network.arrays.forget_answers()  # a collection of terms does; until then, each answer is remembered
+        sizes.append(held(log.engine.registry.members[0].network))
+        log.engine.registry.members[0].network.arrays.forget_answers()  # a collection of terms does; until then, each answer is remembered
     assert sizes[-1] == sizes[0]
 
 
@@ -98,7 +98,7 @@ def test_a_query_in_the_rows_of_another_is_as_one_alone(text: str) -> None:
     log.drop(goes)
     for part in (log, alone):
         part.register("comes", text)
-    assert log.engine.members[0].network.planned.keys() == {0, log.engine.position - 1}
+    assert log.engine.registry.members[0].network.planned.keys() == {0, log.engine.position - 1}
     for feed in ("A(1)@2", "A(1)@2 B(6)@2", "A(2)@3", "B(7)@4", "A(10)@9"):
         assert log.send(feed) == alone.send(feed)
 
@@ -141,7 +141,7 @@ def test_a_wide_query_that_is_gone_leaves_no_width_in_what_is_restored() -> None
 def test_a_refused_rule_leaves_no_trace() -> None:
     log = RegistrationLog()
     log.register("reads", "SELECT * WHERE { {?s :A ?x} MINUS {?s :D ?y} }")
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     before = {name: ranges.end for name, ranges in network.arrays.used.items()}
     rule = "CONSTRUCT { ?s :D ?x } WHERE { {?s :A ?x} MINUS {?s :D ?y} }"
     outcome = log.engine.feed(block([(Register(log.engine.position, "rule", PREFIXES + rule), ())]))
@@ -168,7 +168,7 @@ def test_registering_takes_no_longer_when_many_are_there() -> None:
     log = RegistrationLog()
     for k in range(70):
         log.register(f"q{k}", f"SELECT * WHERE {{ {{?s :p{k} ?x}} SEQ {{?s :p{k + 1} ?y}} }}")
-    network = log.engine.members[0].network
+    network = log.engine.registry.members[0].network
     before = network.net
     log.register("one more", "SELECT * WHERE { {?s :p0 ?x} SEQ {?s :p1 ?y} }")
     same = [
@@ -181,9 +181,9 @@ def test_graphs_are_numbered_once_a_query_asks_for_them() -> None:
     log = RegistrationLog()
     log.register("plain", "SELECT * WHERE { ?s :A ?x }")
     log.send("g/A(1)@1")
-    without = len(log.engine.terms)
+    without = len(log.engine.registry.terms)
     log.send("h/A(1)@2")
-    assert len(log.engine.terms) == without
+    assert len(log.engine.registry.terms) == without
     asking = log.register("asking", "SELECT ?g WHERE { { GRAPH ?g { ?s :A ?x } } SEQ { GRAPH ?g { ?s :B ?y } } }")
     named = {name: f"<http://example.org/{name}>" for name in "gh"}
     assert not [row for row in log.send("g/A(1)@3 g/A(1)@4 h/A(1)@4 A(1)@4") if row[0] == "asking"]
@@ -192,9 +192,9 @@ def test_graphs_are_numbered_once_a_query_asks_for_them() -> None:
     ]  # fmt: skip
     log.drop(asking)
     log.send("k/A(1)@6")
-    with_graphs = len(log.engine.terms)
+    with_graphs = len(log.engine.registry.terms)
     log.send("l/A(1)@7")
-    assert len(log.engine.terms) == with_graphs
+    assert len(log.engine.registry.terms) == with_graphs
 
 
 @pytest.mark.parametrize(("reads_from", "after"), [(None, 7), (3, 2), (0, -1)])
@@ -202,7 +202,7 @@ def test_a_query_reads_from_the_entry_that_it_names_on(reads_from: int | None, a
     entry = Register(7, "q", PREFIXES + SEQ, reads_from=reads_from)
     query = epsparql.parse(entry.text).query
     assert isinstance(query, Select)
-    assert Engine().place_query(entry, query).planned[7].source.reads_after == after
+    assert Engine().registry.place_query(entry, query).planned[7].source.reads_after == after
 
 
 @pytest.mark.parametrize("revised", [["there"], ["back"], ["there", "back"]])

@@ -189,7 +189,7 @@ def test_a_background_is_written_once() -> None:
     snapshot = log.engine.snapshot(lambda digest, piece: added.update({digest: bytes(piece)}) if digest not in store else None)
     assert sum(map(len, added.values())) < sum(map(len, store.values())) / 2
     log.engine = Engine.restore(snapshot, (store | added).__getitem__)
-    assert len(log.engine.known) == 50_001
+    assert len(log.engine.registry.known) == 50_001
     assert log.send("A(1)@1") == [("known", 3, 1, 1)]
 
 

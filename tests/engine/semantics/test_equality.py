@@ -59,4 +59,4 @@ def test_what_the_kernel_decides_itself() -> None:
     engine = Engine()
     decided = [(x, y) for x, y in PAIRS if {x[0], y[0]} != {'"'} or x[-1] == y[-1] == '"']
     feed(engine, "SELECT ?n { ?n <http://e/p> ?x ; <http://e/q> ?y FILTER(?x != ?y) }", decided)
-    assert engine.members[0].network.net.at[c.ASKED] == 0
+    assert engine.registry.members[0].network.net.at[c.ASKED] == 0

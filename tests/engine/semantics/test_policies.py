@@ -223,7 +223,7 @@ def test_entries_of_one_instant_consume_in_the_order_of_the_log(lefts: list[int]
 
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(Refusal, match="'best' is no policy"):
-        Engine().place_query(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
+        Engine().registry.place_query(Register(0, "q", "", "best"), epsparql.parse("SELECT * { ?s ?p ?o }").query)
 
 
 # ---------------------------------------------------------------- what is kept
@@ -231,7 +231,7 @@ def kept(policy: str, pattern: str, bodies: list[Body]) -> int:
     """Goals that the engine holds when all has come but the streams go on."""
     engine = Engine()
     engine.feed(block(entries({"q": f"{PREFIXES}SELECT * WHERE {{ {pattern} }}"}, (), bodies, (), settings={"q": Settings(policy)})))
-    (member,) = engine.members
+    (member,) = engine.registry.members
     return int(member.network.net.stores[:, c.COUNT].sum())
 
 

@@ -108,12 +108,12 @@ def begin_late(log: CatchUpLog, text: str) -> tuple[int, tuple[tuple[str, int, i
     """
     engine = Engine()
     engine.feed(block(log.parts))
-    micros, time = engine.find_reaches([Register(0, "q", text)])[0].micros, engine.streams["default"].watermark
+    micros, time = engine.registry.find_reaches([Register(0, "q", text)])[0].micros, engine.registry.streams["default"].watermark
     assert micros is not None
     first = next(k for k, (_, occurrences) in enumerate(log.parts) if any(each.end >= time - micros for each in occurrences))
     before = Engine()
     before.feed(block(log.parts[: first - 1]))
-    return first - 1, tuple((name, each.watermark, each.latest, each.fed) for name, each in before.streams.items())
+    return first - 1, tuple((name, each.watermark, each.latest, each.fed) for name, each in before.registry.streams.items())
 
 
 @pytest.mark.parametrize("seed", range(3 if is_full() else 1))

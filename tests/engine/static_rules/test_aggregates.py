@@ -18,8 +18,8 @@ def rule(template: str, select: str) -> str:
 
 def values(log: RuleLog) -> dict[str, str]:
     """Return the object of each derived triple, by subject: an IRI's last part, or a literal's text."""
-    text = log.engine.terms.text
-    rows = log.engine.known.derived("http://e/g").tolist()
+    text = log.engine.registry.terms.text
+    rows = log.engine.registry.known.derived("http://e/g").tolist()
     return {
         text(s).removeprefix("<http://e/")[:-1]: text(o).removeprefix("<http://e/").strip(">").split('"')[-2 if '"' in text(o) else 0]
         for s, _, o in rows
@@ -133,7 +133,7 @@ def test_rules_are_described_and_values_explained() -> None:
     log.register(COUNTS)
     log.facts(triples("e6 lane a", "e6 lane b", "e20 lane c"))
     e6, lane, lanes = (Iri(f"http://e/{name}") for name in ("e6", "lane", "lanes"))
-    steps = log.engine.known.explain_derived((e6, lanes, Literal("2", XSD + "integer")))
+    steps = log.engine.registry.known.explain_derived((e6, lanes, Literal("2", XSD + "integer")))
     assert steps is not None
     ((_, premises, _),) = steps
     assert set(premises) == {(e6, lane, Iri("http://e/a")), (e6, lane, Iri("http://e/b"))}

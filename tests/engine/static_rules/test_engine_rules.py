@@ -7,6 +7,7 @@ from engine.background.static_rules import maintenance
 from engine.engine import Engine
 from engine.messages import ADD, DROP, OCCURRENCES, REPLACE, Block, CatchUp, Drop, Entry, Events, Facts, Pause, Register, Resume, StateChange
 from engine.partitioning import PartitionShare
+from engine.runtime.query_registry import Registry
 from epsparql.terms import XSD
 
 PREFIX = "PREFIX : <http://e/> "
@@ -62,8 +63,8 @@ def triples(*texts: str) -> str:
 
 
 def derived(log: RuleLog, graph: str) -> set[str]:
-    terms = log.engine.terms
-    return {" ".join(terms.text(n)[len("<http://e/") : -1] for n in row) for row in log.engine.known.derived(f"http://e/{graph}").tolist()}
+    terms = log.engine.registry.terms
+    return {" ".join(terms.text(n)[len("<http://e/") : -1] for n in row) for row in log.engine.registry.known.derived(f"http://e/{graph}").tolist()}
 
 
 def test_a_rule_takes_effect_from_the_next_instant_and_so_does_its_end() -> None:
@@ -119,8 +120,8 @@ def test_negation_arithmetic_and_optional_parts() -> None:
     )
     log.register(PREFIX + "CONSTRUCT { ?x :kind ?t . ?x :seen :yes } INTO BACKGROUND :g3 WHERE { ?x :next ?y OPTIONAL { ?x :type ?t } }")
     log.register(PREFIX + "CONSTRUCT { ?x :free :yes } INTO BACKGROUND :g4 WHERE { ?x :next ?y MINUS { ?x :rise ?d } }")
-    text = log.engine.terms.text
-    found = {(text(s)[10:-1], text(o)) for g in ("g", "g2") for s, _, o in log.engine.known.derived(f"http://e/{g}").tolist()}
+    text = log.engine.registry.terms.text
+    found = {(text(s)[10:-1], text(o)) for g in ("g", "g2") for s, _, o in log.engine.registry.known.derived(f"http://e/{g}").tolist()}
     assert found == {("c", f'"true"^^<{XSD}boolean>'), ("a", f'"2"^^<{XSD}integer>')}
     assert derived(log, "g3") == {"a kind hot", "a seen yes", "b seen yes"}
     assert derived(log, "g4") == {"b free yes"}
@@ -145,12 +146,12 @@ def test_a_given_triple_that_is_derived_too_needs_no_rule() -> None:
     log.facts(triples("a q b"), "http://e/g")
     rule = log.register(PREFIX + "CONSTRUCT { ?x :q ?y } INTO BACKGROUND :g WHERE { ?x :p ?y }")
     log.facts(triples("a p b"), "http://e/more")
-    q = log.engine.terms.intern("<http://e/q>")
-    assert len(log.engine.known.match_rows(q)) == 1
+    q = log.engine.registry.terms.intern("<http://e/q>")
+    assert len(log.engine.registry.known.match_rows(q)) == 1
     log.facts("", "http://e/g", DROP)
-    assert len(log.engine.known.match_rows(q)) == 1
+    assert len(log.engine.registry.known.match_rows(q)) == 1
     log.feed(Drop(log.at, rule, f"q{rule}"))
-    assert len(log.engine.known.match_rows(q)) == 0
+    assert len(log.engine.registry.known.match_rows(q)) == 0
 
 
 @pytest.mark.parametrize(
@@ -179,11 +180,11 @@ def test_a_log_beyond_the_limit_is_read_without_rules_until_enough_is_gone(monke
     log.register(PREFIX + "CONSTRUCT { ?x :r ?y } INTO BACKGROUND :g WHERE { ?x :p ?y }")
     log.facts(triples("a p b", "a p c"))
     log.facts(triples("b p c", "b p d", "b p e"), "http://e/more")
-    assert "derive more than 4 triples" in str(log.engine.known.overflow)
+    assert "derive more than 4 triples" in str(log.engine.registry.known.overflow)
     assert derived(log, "g") == set()
     log.facts("", "http://e/more", DROP)
     assert derived(log, "g") == {"a r b", "a r c"}
-    assert log.engine.known.overflow is None
+    assert log.engine.registry.known.overflow is None
 
 
 def test_a_snapshot_and_every_partition_have_what_rules_derive() -> None:
@@ -197,7 +198,7 @@ def test_a_snapshot_and_every_partition_have_what_rules_derive() -> None:
         assert derived(log, "risk") == {"e6 closedBy crash", "e6 closedBy flood"}
     found: list[list[str]] = []
     for partition in range(2):
-        log = RuleLog(Engine(PartitionShare(partition, 2)))
+        log = RuleLog(Engine(Registry(PartitionShare(partition, 2))))
         log.facts(triples("e6a partOf e6", "crash blocks e6a"))
         log.register(PREFIX + "SELECT ?s ?event WHERE { ?s :p ?road . ?road :closedBy ?event }")
         log.register(RISK)

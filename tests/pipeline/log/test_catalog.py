@@ -109,8 +109,8 @@ def test_an_entry_that_was_asked_for_before_a_pause_lets_nothing_be_read() -> No
     catalogue, engine = fold(*entries), Engine(past=lambda first, after: [block([(entry, ()) for entry in entries[first:after]])])
     engine.feed(block([(entry, ()) for entry in entries]))
     assert catalogue.find_reads(0) == 0
-    assert catalogue.leads == engine.behind.keys() == {0}
+    assert catalogue.leads == engine.sides.keys() == {0}
     entries.append(CatchUp(4, 0, 4))
     catalogue.apply(Record(entries[-1]), 7)
     engine.feed(block([(entries[-1], ())]))
-    assert catalogue.leads == engine.behind.keys() == set()
+    assert catalogue.leads == engine.sides.keys() == set()

@@ -34,11 +34,11 @@ def test_outlets_and_reports_that_follow_changes_are_those_made_anew(tmp_path: P
         if chance.random() < 0.6:
             engine.feed(_events(chance, engine.position))
         if chance.random() < 0.2:
-            dropped = chance.choice(list(engine.registered.values()))
+            dropped = chance.choice(list(engine.registry.registered.values()))
             engine.feed(Block((Drop(engine.position, dropped.offset, dropped.name),), _rows(chance, 0, 0)))
         _compare_outlets(engine)
         assert _told(reporter, engine, tmp_path / "kept") == _told(_reporter(tmp_path / str(number)), engine, tmp_path / str(number))
-    assert len(engine.registered) > _QUERIES // 2
+    assert len(engine.registry.registered) > _QUERIES // 2
 
 
 def _reporter(directory: Path) -> Reporter:
@@ -51,12 +51,12 @@ def _told(reporter: Reporter, engine: Engine, directory: Path) -> EngineReport:
     report = read_report(directory)
     assert report is not None
     assert report.position == engine.position
-    assert report.queries.keys() == engine.registered.keys()
+    assert report.queries.keys() == engine.registry.registered.keys()
     return report
 
 
 def _compare_outlets(engine: Engine) -> None:
-    for listener in engine.layout.order:
+    for listener in engine.registry.layout.order:
         anew = make_outlets(listener.member.network.planned.values())
         assert _shown(anew.forms) == _shown(listener.outlets.forms)
         assert (anew.described, anew.rules) == (listener.outlets.described, listener.outlets.rules)

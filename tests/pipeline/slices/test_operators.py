@@ -34,7 +34,7 @@ def reach_of(*texts: str, policy: str = "unrestricted", background: str = "") ->
     """The reach of the last of some queries."""
     engine = Engine()
     engine.feed(block([(Facts(0, "", background), ())]))
-    return engine.find_reaches([Register(k, f"q{k}", text, policy) for k, text in enumerate(texts, 1)])[-1]
+    return engine.registry.find_reaches([Register(k, f"q{k}", text, policy) for k, text in enumerate(texts, 1)])[-1]
 
 
 BOUNDED: dict[str, float] = {
@@ -155,9 +155,9 @@ def test_what_the_background_gives_is_decided_at_the_first_instant() -> None:
     assert reach_of(text) == Reach(4_999_999)
     assert reach_of(text, background=KNOWN).micros is None
     engine, asked = Engine(), [Register(1, "q", text)]
-    assert engine.find_reaches(asked) == [Reach(4_999_999)]
+    assert engine.registry.find_reaches(asked) == [Reach(4_999_999)]
     engine.feed(block([(Facts(0, "", KNOWN), ())]))
-    assert engine.find_reaches(asked)[0].micros is None, "it was found over another background"
+    assert engine.registry.find_reaches(asked)[0].micros is None, "it was found over another background"
     assert reach_of(select("{ ?x :k ?y }"), background=KNOWN) == reach_of(select("{ VALUES ?a { 1 } VALUES ?b { 2 } }")) == Reach(0, opens=True)
 
 

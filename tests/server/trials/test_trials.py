@@ -164,6 +164,26 @@ def test_solutions_count_by_event_time(client: Client, http: httpx.Client, strea
     assert tried(http, query=query, from_="2026-01-02")["counts"] == {"new": 0, "old": 0, "both": 0}
 
 
+def test_what_settings_of_streams_promise_counts_in_a_trial(tmp_path: Path) -> None:
+    """On instants, a WITHOUT keeps the latest reading of a subject alone. If subjects are local, absence is certain in
+    the open instant.
+    """
+    latest = "{ ?s :value ?a } SEQ { ?s :value ?b } WITHOUT { ?s :value ?c }"
+    lacking = "?s :value ?v OPTIONAL { ?s :unit ?u }"
+    with serving(tmp_path, max_partial_matches=20) as url, httpx.Client(base_url=url, timeout=60) as http:
+        client = Client(url)
+        for stream, setting, pattern, count in (("timely", "instants", latest, 59), ("apart", "local", lacking, 60)):
+            client.create_stream(stream, **{setting: True})
+            query = f"{PREFIX} SELECT * FROM STREAM <{stream}> WHERE {{ {pattern} }}"
+            client.register(stream, query)
+            for number in range(60):
+                subject = f"{EX}s" if setting == "instants" else f"{EX}s{number}"
+                client.send(stream, event(number).replace(f"<{EX}s>", f"<{subject}>"))
+            trial = tried(http, query=query, compare_with=stream, from_=http.get(f"/queries/{stream}").json()["registered"])
+            live = client.request("GET", f"/queries/{stream}/solutions?limit=1000", Accept="application/x-ndjson")[2].decode().splitlines()
+            assert (trial["counts"], trial["ended"], len(live)) == ({"new": 0, "old": 0, "both": count}, [], count)
+
+
 def refused(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
