@@ -1,7 +1,7 @@
 /** The page. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { KeysDialog, TokenDialog } from "./dialogs";
+import { KeysDialog, refusal, TokenDialog } from "./dialogs";
 import { Divider, useSplit } from "./display/split";
 import { theme, turn } from "./display/theme";
 import { blank, Gallery } from "./examples/gallery";
@@ -17,7 +17,7 @@ import { Verdict } from "./query/verdict";
 import { Rail } from "./rail";
 import { Results } from "./results";
 import { selected } from "./solutions/selection";
-import { notice, overlay, trouble, view } from "./state/server_state";
+import { admin, asked, notice, overlay, trouble, view } from "./state/server_state";
 import { choose, open, tab, tabs } from "./state/tabs";
 import { Stream } from "./streams/stream_page";
 import { Tabs } from "./tab_bar";
@@ -30,7 +30,7 @@ const TITLES: Record<string, string> = { ontologies: "background", sparql: "SPAR
 export function App() {
   useEffect(() => shortcuts(), []);
   const shown = view.value;
-  const title = shown.kind === "query" ? tab.value?.name : shown.kind === "stream" ? shown.name : (TITLES[shown.kind] ?? shown.kind);
+  const title = shown.kind === "query" ? tab.value?.name : shown.kind === "stream" || shown.kind === "sought" ? shown.name : (TITLES[shown.kind] ?? shown.kind);
   useEffect(() => void (document.title = title ? `${title} · epsparql` : "epsparql"), [title]);
   return (
     <div class={`frame ${trouble.value?.code === "unreachable" ? "away" : ""}`}>
@@ -49,6 +49,7 @@ export function App() {
           </button>
         </div>
         {trouble.value && <Trouble />}
+        {shown.kind === "sought" && <Sought name={shown.name} />}
         {shown.kind === "stream" && <Stream name={shown.name} />}
         {shown.kind === "file" && <FilePage />}
         {shown.kind === "ontologies" && <Ontologies />}
@@ -92,11 +93,18 @@ function Work() {
   );
 }
 
+/** An address names a query that is neither registered nor in a tab. */
+const Sought = ({ name }: { name: string }) => (
+  <p class="empty">
+    {asked.value && !trouble.value ? `There is no query ${name} ${admin.value ? "on this server" : "that this token may read"}, and this browser has no tab of this name. A link made with Share holds a query's text.` : "…"}
+  </p>
+);
+
 function Trouble() {
   const now = trouble.value!;
   return (
     <p class={`banner ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
-      {now.code === "unreachable" ? "The server does not answer. The page asks again each second; your text is kept in this browser." : now.detail}
+      {now.code === "unreachable" ? "The server does not answer. The page asks again each second; your text is kept in this browser." : now.code === "no-token" ? refusal() : now.detail}
       {(now.code === "no-token" || now.code === "not-allowed") && (
         <button type="button" onClick={() => (overlay.value = "token")}>
           Enter a token

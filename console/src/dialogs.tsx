@@ -19,11 +19,19 @@ function Dialog({ title, children }: { title: string; children: ComponentChildre
   );
 }
 
+const isRefused = () => trouble.value?.code === "no-token";
+
+/** Why the server answers nothing: no token was entered, or one that it does not know. */
+export const refusal = () => (token.get() ? "The server does not know this token. It may be misspelt, or have been withdrawn." : "This server asks for a token.");
+
 export function TokenDialog() {
   const [text, setText] = useState(token.get());
-  const enter = (event: Event) => {
+  const [fault, tell] = useState("");
+  const enter = async (event: Event) => {
     event.preventDefault();
-    useToken(text);
+    tell("");
+    await useToken(text);
+    if (isRefused()) return tell(refusal());
     lookAgain();
     overlay.value = "";
   };
@@ -31,10 +39,15 @@ export function TokenDialog() {
     <Dialog title="Token">
       <form onSubmit={enter}>
         <p class="quiet">
-          {trouble.value?.code === "no-token" ? "This server asks for a bearer token." : "It is sent with every request, and removed when this tab is closed."} The console shows what it allows; with the scope{" "}
+          {isRefused() ? "This server asks for a bearer token." : "It is sent with every request, and removed when this tab is closed."} The console shows what it allows; with the scope{" "}
           <code>admin</code>, everything.
         </p>
-        <input type="password" aria-label="Bearer token" autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <input type="password" aria-label="Bearer token" aria-invalid={fault !== ""} autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        {fault && (
+          <p class="fault" role="alert">
+            {fault}
+          </p>
+        )}
         <div class="buttons">
           <button type="submit" class="primary">
             Use it

@@ -7,9 +7,10 @@ import "./styles/pages.css";
 import "./styles/pictures.css";
 import "./styles/extra.css";
 import { render } from "preact";
+import { followAddress } from "./address";
 import { App } from "./app";
 import { goOn } from "./examples/player";
-import { followAddress, poll, registered } from "./state/server_state";
+import { poll, registered } from "./state/server_state";
 import { minimise } from "./state/solution_store";
 
 followAddress();

@@ -3,14 +3,17 @@
 import { signal } from "@preact/signals";
 import type { QuerySummary, StreamDocument } from "./api/client";
 import { bytes, clock, count, day, partialMatches, rate, shortIri } from "./display/format";
+import { Link } from "./display/link";
 import { Spark } from "./display/sparkline";
 import { connectorsInShort } from "./pages/connectors";
 import { troublesInShort } from "./pages/health";
+import { hashOf, pathOf } from "./state/places";
 import { admin, asked, feeds, ontologies, overlay, queries, rateOf, rates, runner, streams, trouble, version, type View, view } from "./state/server_state";
 import { millis } from "./state/solution_store";
 import { showQuery, tab } from "./state/tabs";
 import { trialsInShort } from "./trials/trial_list";
 
+const TROUBLES: Record<string, string> = { unreachable: "no answer", "not-ready": "starting", "no-token": "token needed", "not-allowed": "not allowed" };
 const NONE: ReadonlyMap<string, string> = new Map();
 /** More entries than these are found by their names, and take a line each. */
 const AT_A_GLANCE = 16;
@@ -38,16 +41,16 @@ export function Rail() {
       </div>
       <div class="ways">
         {admin.value && <Page to={{ kind: "file" }} title="Send a file" tells="" />}
-        {admin.value && <Page to={{ kind: "ontologies" }} title="Background" tells={String(ontologies.value.length || "")} />}
+        {admin.value && <Page to={{ kind: "ontologies", name: null }} title="Background" tells={String(ontologies.value.length || "")} />}
         {admin.value && <Page to={{ kind: "sparql" }} title="SPARQL" tells="" />}
         {admin.value && <Page to={{ kind: "connectors" }} title="Connectors" tells={connectorsInShort()} />}
         <Page to={{ kind: "trials", id: null }} title="Trials" tells={trialsInShort()} />
         <Page to={{ kind: "health" }} title="Lag and errors" tells={troublesInShort()} />
       </div>
       <footer class="links">
-        <button type="button" class="plain" aria-current={view.value.kind === "examples"} onClick={() => go({ kind: "examples" })}>
+        <Link class="plain" href={hashOf(["examples"])} current={view.value.kind === "examples"} act={() => go({ kind: "examples" })}>
           Examples
-        </button>
+        </Link>
         <button type="button" class="plain" onClick={() => (overlay.value = "keys")}>
           Keys <kbd>?</kbd>
         </button>
@@ -67,9 +70,9 @@ function Page({ to, title, tells }: { to: View; title: string; tells: string }) 
   return (
     <section class="way">
       <h2>
-        <button type="button" class="plain heading" aria-current={view.value.kind === to.kind} onClick={() => go(to)}>
+        <Link class="plain heading" href={hashOf(pathOf(to))} current={view.value.kind === to.kind} act={() => go(to)}>
           {title} <span class="quiet figures">{tells}</span>
-        </button>
+        </Link>
       </h2>
     </section>
   );
@@ -93,7 +96,7 @@ function Standing() {
       <b>epsparql</b> <span class="quiet small figures">{version.value}</span>
       <span class="grow" />
       <span class={`server ${state}`} role="status" title={now ? now.detail : "The server is ready; this is the runner that evaluates its queries"}>
-        {now ? (now.code === "unreachable" ? "no answer" : now.code === "not-ready" ? "starting" : now.code) : runner.value || "…"}
+        {now ? (TROUBLES[now.code] ?? now.code) : runner.value || "…"}
       </span>
     </header>
   );
@@ -135,13 +138,13 @@ function Query({ query }: { query: QuerySummary }) {
   const work = `${query.state === "running" ? rate(rateOf(key)) : query.state}${memory}${query.lag > 0 ? ` · ${count(query.lag)} behind` : ""}`;
   const tells = query.state !== "running" || query.lag > 0;
   return (
-    <button type="button" class="item" aria-current={open} onClick={choose} title={[query.name, work, query.reason].filter(Boolean).join("\n")}>
+    <Link class="item" href={hashOf(["query", query.name])} current={open} act={choose} title={[query.name, work, query.reason].filter(Boolean).join("\n")}>
       <span class={`dot ${query.state}`} />
       <span class="name">{query.name}</span>
       <Spark rates={rates.value.get(key)?.rates ?? []} />
       <span class="figures count">{count(query.solutions)}</span>
       <span class={`detail figures ${tells ? "tells" : ""}`}>{work}</span>
-    </button>
+    </Link>
   );
 }
 
@@ -170,7 +173,7 @@ function Stream({ stream }: { stream: StreamDocument }) {
   const open = view.value.kind === "stream" && view.value.name === stream.name;
   const up = millis(stream.watermark);
   return (
-    <button type="button" class="item" aria-current={open} title={stream.name} onClick={() => go({ kind: "stream", name: stream.name })}>
+    <Link class="item" href={hashOf(["stream", stream.name])} current={open} title={stream.name} act={() => go({ kind: "stream", name: stream.name })}>
       <span class={`dot ${stream.finished ? "completed" : "stream"}`} />
       <span class="name">{shortIri(stream.name, NONE)}</span>
       <Spark rates={rates.value.get(key)?.rates ?? []} />
@@ -180,6 +183,6 @@ function Stream({ stream }: { stream: StreamDocument }) {
         {!Number.isNaN(up) && ` · up to ${day(up)} ${clock(up).slice(0, 5)}`}
         {stream.late > 0 && <span class="late"> · {count(stream.late)} late</span>}
       </span>
-    </button>
+    </Link>
   );
 }

@@ -1,38 +1,36 @@
 /** What the open query has found, and how it works. */
 
 import { useEffect } from "preact/hooks";
-import { token } from "./api/client";
 import { Chart } from "./chart/chart";
 import { bytes, count, partialMatches, rate } from "./display/format";
 import { Split } from "./display/split";
 import { PointMap } from "./map/map";
+import { Nothing } from "./query/no_solutions";
 import { Partial } from "./query/partial_matches";
 import { Plan } from "./query/plan";
 import { Versions } from "./query/versions";
 import { Webhooks } from "./query/webhooks";
 import { Filter } from "./solutions/column_heading";
-import { WhyNothing } from "./solutions/diagnosis";
 import { Download } from "./solutions/download";
 import { Why } from "./solutions/explanation";
-import { selected } from "./solutions/selection";
+import { selected, useSought } from "./solutions/selection";
 import { showAll } from "./solutions/sort_order";
 import { Table } from "./solutions/table";
-import { checked } from "./state/query_checks";
-import { different, queries, rateOf, registered, trouble } from "./state/server_state";
-import { amount, fromBeginning, rows, standing, standingRows, truncated, watch } from "./state/solution_store";
-import { change, choose, type Pane, pane, showQuery, tab, unused } from "./state/tabs";
-import { certainUpTo, LONG_AGO, streamsOf } from "./state/watermark";
+import { different, queries, rateOf, registered } from "./state/server_state";
+import { amount, fromBeginning, readRow, rows, standing, standingRows, truncated, watch } from "./state/solution_store";
+import { change, choose, type Pane, PANES, pane, showQuery, tab, unused } from "./state/tabs";
+import { certainUpTo } from "./state/watermark";
 import { Timeline } from "./timeline/timeline";
 
-const PANES: [Pane, string][] = [
-  ["solutions", "Solutions"],
-  ["chart", "Chart"],
-  ["map", "Map"],
-  ["plan", "Plan"],
-  ["partial", "Partial matches"],
-  ["versions", "Versions"],
-  ["webhooks", "Webhooks"],
-];
+const TITLES: Record<Pane, string> = {
+  solutions: "Solutions",
+  chart: "Chart",
+  map: "Map",
+  plan: "Plan",
+  partial: "Partial matches",
+  versions: "Versions",
+  webhooks: "Webhooks",
+};
 
 /** They show no single solutions. */
 const WHOLE: Pane[] = ["plan", "partial", "versions", "webhooks"];
@@ -44,13 +42,14 @@ export function Results() {
     showAll();
     watch(query);
   }, [query?.registered, query?.name]);
+  useSought(rows.value, query && ((id) => readRow(query, id)));
   return (
     <section class="results" aria-label="Results">
       <div class="bar top">
         <div class="switch" role="tablist" aria-label="Results">
-          {PANES.map(([name, title]) => (
+          {PANES.map((name) => (
             <button key={name} type="button" role="tab" aria-selected={pane.value === name} onClick={() => choose(name)}>
-              {title}
+              {TITLES[name]}
             </button>
           ))}
         </div>
@@ -121,52 +120,4 @@ function Found() {
       <Table rows={rows.value} first="the newest" />
     </Split>
   );
-}
-
-/** Why there is nothing yet, and what to do. */
-function Nothing() {
-  const query = registered.value;
-  const text = tab.value?.query ?? "";
-  if (!query)
-    return (
-      <p class="empty">
-        {checked.value?.text === text && checked.value.errors.length ? (
-          <>Correct the fault above to run the query.</>
-        ) : text.trim() ? (
-          <>
-            Press Run, or <kbd>Ctrl</kbd> <kbd>Enter</kbd>, to run the query; what it finds appears here with its intervals.
-          </>
-        ) : (
-          <>Solutions appear here once a query runs.</>
-        )}
-      </p>
-    );
-  if (trouble.value?.code === "not-ready") return <p class="empty">{query.name} goes on as soon as the server has started.</p>;
-  if (query.unfed.length)
-    return (
-      <div class="empty">
-        <p>
-          {query.name} waits for the first event on {query.unfed.map((name) => `<${name}>`).join(", ")}. Send one, or play an example:
-        </p>
-        <pre>{sending(query.unfed[0]!)}</pre>
-      </div>
-    );
-  const rules = queries.value.some((each) => /\bCONSTRUCT\b/i.test(each.query) && each.name !== query.name);
-  return (
-    <div class="empty">
-      <p>
-        {query.state === "paused" ? `${query.name} is paused.` : `${query.name} reads ${streamsOf(query.query).map((name) => `<${name}>`).join(", ")} and has found nothing yet.`}{" "}
-        {rules ? "" : "A query reads events that come after its registration, unless it reads from the beginning. "}The plan shows how far its rows come.
-      </p>
-      <WhyNothing key={query.registered} name={query.name} />
-    </div>
-  );
-}
-
-/** A command that sends an event to the stream, as a shell takes it. */
-function sending(stream: string): string {
-  const event = { s: "<http://example.org/s>", p: "<http://example.org/p>", o: '"1"', at: LONG_AGO };
-  const secret = token.get() ? " -H 'Authorization: Bearer TOKEN'" : "";
-  const path = `streams/${encodeURIComponent(stream).replaceAll("'", "%27")}/events`;
-  return `curl -X POST '${location.origin}/${path}'${secret} -H 'Content-Type: application/x-ndjson' -d '${JSON.stringify(event)}'`;
 }

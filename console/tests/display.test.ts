@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, clock, duration, fullTerm, interval, prefixesOf, rate, shortIri, shortTerm } from "../src/display/format.ts";
+import { bytes, clock, duration, durationFromWords, durationInWords, fullTerm, interval, prefixesOf, rate, rounded, shortIri, shortTerm } from "../src/display/format.ts";
 import { classes, statements } from "../src/api/ntriples.ts";
 import { figure, marks } from "../src/chart/series.ts";
 import { degreesOf, fitted, framed, graticule, projection, scaleBar } from "../src/map/projection.ts";
@@ -34,6 +34,27 @@ test("times are as fine as they have to be", () => {
   assert.equal(interval(noon, noon + DAY), "2026-03-01 12:00:00 → 2026-03-02 12:00:00");
   assert.equal(interval(Number.NaN, Number.NaN), "always");
   assert.deepEqual([0, 0.5, 90_000, 7_200_000, DAY * 1.5].map(duration), ["instant", "500 µs", "1 min 30 s", "2 h", "1 d 12 h"]);
+});
+
+test("numbers with a fraction are rounded to six digits, and others are not", () => {
+  for (const [exact, shown] of [
+    ["0.123456789012345", "0.123457"],
+    ["-41.0850000001", "-41.085"],
+    ["21.50", "21.50"],
+    ["1234567.891", "1234568"],
+    ["12345678901234567890", "12345678901234567890"],
+    ["0.0000000123456789", "1.23457e-8"],
+    ["1.23456789E3", "1.23457e3"],
+    ["1.0E-7", "1.0E-7"],
+    ["99.9999999", "100"],
+    ["0.0", "0.0"],
+    ["INF", "INF"],
+  ] as const) assert.equal(rounded(exact), shown, exact);
+});
+
+test("durations are written and read in words", () => {
+  for (const [text, words] of [["PT60S", "1 min"], ["PT0.5S", "0.5 s"], ["P1DT2H3M4S", "1 d 2 h 3 min 4 s"], ["PT0S", "0 s"], ["P1M", "P1M"]] as const) assert.equal(durationInWords(text), words);
+  for (const [words, text] of [["1 min 30 s", "PT90S"], ["500ms", "PT0.5S"], ["1.5 h", "PT5400S"], ["2 d", "PT172800S"], [" PT5S ", "PT5S"], ["soon", "soon"], ["5", "5"], ["", ""]] as const) assert.equal(durationFromWords(words), text);
 });
 
 test("amounts have units", () => {

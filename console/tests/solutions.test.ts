@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { seriesOf, thinned } from "../src/chart/series.ts";
+import { barsOf, instantsOf, seriesOf, thinned } from "../src/chart/series.ts";
 import { dialectOf, holdsEvents, kindOf, nameAfter } from "../src/files/file_kinds.ts";
 import { arranged as arrangedPlan } from "../src/query/plan_layout.ts";
 import { fitted } from "../src/solutions/lanes.ts";
@@ -44,12 +44,20 @@ test("intervals that touch are in lanes of their own", () => {
   assert.deepEqual(grouped.groups.map(({ key }) => key), ["9", "10"]);
 });
 
+const ALONE = new Map([["", { key: "", term: undefined, colour: "red" }]]) as unknown as Parameters<typeof seriesOf>[3];
+
 test("a line of many points keeps its ends and extremes in each column of pixels", () => {
   const rows = Array.from({ length: 100 }, (_, k) => row(String(k), k, { v: integer(k === 50 ? 1000 : k) }));
-  const group = { key: "", term: undefined, colour: "red" };
-  const [line] = seriesOf(rows, "v", null, new Map([["", group]]) as unknown as Parameters<typeof seriesOf>[3]);
+  const [line] = seriesOf(rows, "v", null, ALONE);
   assert.equal(line!.points.length, 100);
-  assert.deepEqual(thinned(line!.points, () => 0).map(({ value }) => value), [0, 0, 1000, 99]);
+  assert.deepEqual(thinned(instantsOf(line!.points), () => 0).map(({ value }) => value), [0, 0, 1000, 99]);
+});
+
+test("solutions that end together are one point of their line, with a bar over their values", () => {
+  const rows = [[2, 9], [1, 2], [1, 6], [1, 4]].map(([second, value], k) => row(String(k), second!, { v: integer(value!) }));
+  const instants = instantsOf(seriesOf(rows, "v", null, ALONE)[0]!.points);
+  assert.deepEqual(instants.map(({ at, value }) => [at, value]), [[1000, 4], [2000, 9]]);
+  assert.deepEqual(barsOf(instants, (at) => at), [{ at: 1000, least: 2, greatest: 6 }]);
 });
 
 test("times have microseconds", () => {

@@ -43,6 +43,13 @@ def write(page: Page, text: str) -> None:
     page.keyboard.insert_text(text)
 
 
+def replace(page: Page) -> None:
+    """Drop the query that runs, and start the text in the editor in its place."""
+    page.get_by_label("Other ways to run this text").click()
+    page.get_by_role("button", name="Replace").click()
+    page.get_by_role("button", name="Replace, and start again?").click()
+
+
 def tab(page: Page, name: str) -> Locator:
     return page.get_by_role("group", name="Queries being worked on").get_by_role("button", name=name, exact=True)
 

@@ -68,6 +68,45 @@ FAINT = """
 """
 
 
+# What a reader sees or presses, where two of them lie on each other: of each, the part that no ancestor hides.
+OVERLAPS = """
+    () => {
+        const scrolls = (node) => getComputedStyle(node).overflow !== "visible";
+        const inSight = (node) => {
+            let { left, top, right, bottom } = node.getBoundingClientRect();
+            for (let at = node.parentElement; at; at = at.parentElement) {
+                if (!scrolls(at)) continue;
+                const box = at.getBoundingClientRect();
+                [left, top, right, bottom] = [Math.max(left, box.left), Math.max(top, box.top), Math.min(right, box.right), Math.min(bottom, box.bottom)];
+            }
+            return { node, left, top, right: Math.min(right, innerWidth), bottom: Math.min(bottom, innerHeight) };
+        };
+        const shown = [...document.querySelectorAll("button, a, input, select, textarea, summary, h1, h2, label, p, dd, dt, .counts > span, .detail")]
+            .filter((node) => node.checkVisibility() && !node.closest(".unseen, .skip, .tip, .choices, .cm-editor, svg"))
+            .map(inSight)
+            .filter(({ left, top, right, bottom }) => right - left > 2 && bottom - top > 2);
+        const layer = (node) => node.closest("dialog, .rail.shown, .notice, .why");
+        const found = [];
+        shown.forEach((a, k) => {
+            for (const b of shown.slice(k + 1)) {
+                if (a.node.contains(b.node) || b.node.contains(a.node) || layer(a.node) !== layer(b.node)) continue;
+                const [w, h] = [Math.min(a.right, b.right) - Math.max(a.left, b.left), Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top)];
+                if (w > 2 && h > 2) found.push(`${a.node.outerHTML.slice(0, 70)} | ${b.node.outerHTML.slice(0, 70)} | ${w.toFixed()}x${h.toFixed()}`);
+            }
+        });
+        return found;
+    }
+"""
+
+
+def find_overlaps(page: Page, width: int) -> list[str]:
+    """Return what overlaps on a page of this width, and whether the page is wider."""
+    page.set_viewport_size({"width": width, "height": 844})
+    found: list[str] = page.evaluate(OVERLAPS)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    return found + ([] if wide == width else [f"the page is {wide} pixels wide"])
+
+
 def find_violations(page: Page, scheme: str = "light") -> list[str]:
     """Return what breaks the rules of accessibility on a page.
 
@@ -105,11 +144,11 @@ def scenes(page: Page) -> Any:
     work.write(page, "SELECT * WHERE { ?s a:b ?o } # a comment")
     expect(page.locator(".verdict.bad")).to_be_visible()
     yield "fault"
-    page.get_by_role("navigation").get_by_role("button", name="winter").click()
+    page.get_by_role("navigation").get_by_role("link", name="winter").click()
     yield "stream"
-    page.get_by_role("button", name="Background").click()
+    page.get_by_role("link", name="Background").click()
     yield "ontologies"
-    page.get_by_role("navigation").get_by_role("button", name="Connectors").click()
+    page.get_by_role("navigation").get_by_role("link", name="Connectors").click()
     page.get_by_role("textbox", name="Name of the connector").fill("broker")
     yield "connectors"
     page.keyboard.press("?")
@@ -181,7 +220,7 @@ def test_a_narrow_screen(page: Page) -> None:
     expect(page.get_by_role("button", name="New query")).to_be_in_viewport(ratio=1)
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Queries and streams").click()
-    page.get_by_role("navigation").get_by_role("button", name="winter").click()
+    page.get_by_role("navigation").get_by_role("link", name="winter").click()
     expect(page.get_by_role("heading", name="winter")).to_be_visible()
 
 
@@ -198,7 +237,7 @@ def test_long_names_and_reasons_are_whole(page: Page, client: Client, width: int
     for open_page, told in ((name, page.locator(".empty p")), (hall, page.get_by_role("region", name="Late events").locator("td.reason"))):
         if burger.is_visible():
             burger.click()
-        rail.get_by_role("button", name=open_page).click()
+        rail.get_by_role("link", name=open_page).click()
         expect(told).to_be_visible()
         assert told.evaluate("(told) => told.scrollWidth > told.clientWidth") is False
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -211,7 +250,7 @@ def test_pictures(page: Page, client: Client, pictures: Path) -> None:
     for example in ("Heat index", "Tsunami"):
         work.run_example(page, example)
         work.played(page)
-        page.get_by_role("button", name="Examples").click()
+        page.get_by_role("link", name="Examples").click()
     work.run_example(page, "Rising wind", "5\N{MULTIPLICATION SIGN}")
     page.wait_for_function("() => document.querySelector('table')?.getAttribute('aria-rowcount') > 330")
     page.get_by_role("button", name="Pause the data").click()
@@ -227,7 +266,7 @@ def test_pictures(page: Page, client: Client, pictures: Path) -> None:
     page.keyboard.press("End")
     expect(page.get_by_role("tooltip")).to_contain_text(":humid")
     taken["chart"] = page.screenshot(path=pictures / "console-chart.png")
-    page.get_by_role("navigation").get_by_role("button", name="strong wind").click()
+    page.get_by_role("navigation").get_by_role("link", name="strong wind").click()
     page.get_by_role("tab", name="Map").click()
     expect(page.locator("circle[data-place]")).to_have_count(3)
     page.get_by_role("application", name="3 places on a map").focus()

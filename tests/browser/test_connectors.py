@@ -44,7 +44,7 @@ def connected(context: BrowserContext, server: str) -> Iterator[Page]:
     page = context.new_page()
     page.goto(f"{server}/")
     enter(page, "root")
-    page.get_by_role("navigation").get_by_role("button", name="Connectors").click()
+    page.get_by_role("navigation").get_by_role("link", name="Connectors").click()
     yield page
     page.close()
 
@@ -120,13 +120,13 @@ def test_a_connector_with_a_fault_without_a_mouse(connected: Page, width: int) -
     assert page.evaluate("(page) => page.scrollWidth - page.clientWidth") == 0
     if width == 390:
         connected.get_by_role("button", name="Queries and streams").click()
-    expect(connected.get_by_role("navigation").get_by_role("button", name="Connectors")).to_contain_text("1 with a fault")
+    expect(connected.get_by_role("navigation").get_by_role("link", name="Connectors")).to_contain_text("1 with a fault")
 
 
 def test_without_the_scope_a_plain_message_stands_there(connected: Page) -> None:
     connected.get_by_role("button", name="Token", exact=True).click()
     enter(connected, "some")
     expect(connected.get_by_text("Connectors are shown to tokens with the scope admin.")).to_be_visible()
-    expect(connected.get_by_role("button", name="Connectors")).to_have_count(0)
+    expect(connected.get_by_role("link", name="Connectors")).to_have_count(0)
     expect(connected.get_by_role("form")).to_have_count(0)
     expect(connected.get_by_role("alert")).to_have_count(0)

@@ -24,7 +24,7 @@ def go(page: Page, title: str) -> None:
     burger = page.get_by_role("button", name="Queries and streams")
     if burger.is_visible():
         burger.click()
-    page.get_by_role("navigation").get_by_role("button", name=title).first.click()
+    page.get_by_role("navigation").get_by_role("link", name=title).first.click()
 
 
 def load(client: Client) -> None:
@@ -62,7 +62,7 @@ def test_what_is_late_or_waits_is_told(page: Page, client: Client) -> None:
     queries, streams = (page.get_by_role("region", name=f"{what} that need attention") for what in ("Queries", "Streams"))
     expect(queries).to_contain_text("waits for the first event on <never>")
     expect(streams.locator("tbody tr").filter(has_text="hall of lag")).to_contain_text("1")
-    queries.get_by_role("button", name="waiting").click()
+    queries.get_by_role("link", name="waiting").click()
     expect(page.get_by_role("textbox", name="Name", exact=True)).to_have_value("waiting")
 
 
@@ -125,13 +125,13 @@ def test_a_reader_sees_what_may_be_seen(context: BrowserContext, restricted: str
     expect(page.get_by_role("region", name="Queries that need attention")).to_contain_text("alert")
     expect(page.get_by_text("of what this token may read")).to_be_visible()
     for hidden in ("SPARQL", "Background", "Connectors"):
-        expect(rail.get_by_role("button", name=hidden)).to_have_count(0)
+        expect(rail.get_by_role("link", name=hidden)).to_have_count(0)
     go(page, "alert")
     page.get_by_role("tab", name="Webhooks").click()
     expect(page.get_by_text("Webhooks are shown to tokens with the scope admin")).to_be_visible()
     go(page, "Trials")
     expect(page.get_by_text("Trials are started with tokens that have the scope admin.")).to_be_visible()
-    page.get_by_role("region", name="Trials, the newest first").get_by_role("button", name="alert").click()
+    page.get_by_role("region", name="Trials, the newest first").get_by_role("link", name="alert").click()
     expect(page.get_by_text("A new text beside that of alert, over all of the log.")).to_be_visible()
     for change in ("Promote", "Discard", "Cancel", "Try on the past"):
         expect(page.get_by_role("button", name=change)).to_have_count(0)
@@ -164,7 +164,7 @@ def test_the_ways_to_pages_stay_in_sight(page: Page, client: Client) -> None:
     """Many queries scroll above them, on a low window too."""
     for number in range(35):
         client.register(f"q{number}", values("s"))
-    ways = page.get_by_role("navigation").locator(".ways").get_by_role("button")
+    ways = page.get_by_role("navigation").locator(".ways").get_by_role("link")
     for width, height in ((1440, 500), (390, 600)):
         page.set_viewport_size({"width": width, "height": height})
         if width == min(WIDTHS):

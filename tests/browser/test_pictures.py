@@ -33,7 +33,7 @@ def send_rooms(client: Client, *seconds: int) -> None:
 def open_pane(page: Page, query: str, pane: str) -> None:
     if page.get_by_role("button", name="Queries and streams").is_visible():
         page.get_by_role("button", name="Queries and streams").click()
-    page.get_by_role("navigation").get_by_role("button", name=query).first.click()
+    page.get_by_role("navigation").get_by_role("link", name=query).first.click()
     page.get_by_role("tab", name=pane, exact=True).click()
 
 
@@ -96,6 +96,22 @@ def test_values_of_a_past_range(page: Page, client: Client) -> None:
     page.get_by_role("button", name="Drop").click()
     page.get_by_role("button", name="Really drop?").click()
     expect(page.locator(".empty")).to_contain_text("to run the query")
+
+
+def test_solutions_that_end_together_are_one_point_of_the_line(page: Page, client: Client) -> None:
+    """The line goes on in time, and a bar shows how far the values of an instant lie apart."""
+    client.register("rooms", HALL)
+    send_rooms(client, 0, 1, 2)
+    open_pane(page, "rooms", "Chart")
+    expect(plot(page).locator("path")).to_have_count(0)
+    page.get_by_role("combobox", name="lines by").select_option("")
+    expect(plot(page).locator("polyline")).to_have_count(1)
+    points = (plot(page).locator("polyline").get_attribute("points") or "").split()
+    places = [float(point.partition(",")[0]) for point in points]
+    assert len(places) == 3
+    assert places == sorted(set(places))
+    assert (plot(page).locator("path").get_attribute("d") or "").count("M") == 3
+    expect(plot(page).locator("circle")).to_have_count(6)
 
 
 @pytest.mark.parametrize("width", NARROW)
@@ -227,6 +243,9 @@ def asked_for_plan(page: Page) -> list[int]:
 
 def open_plan(page: Page, client: Client) -> None:
     client.register("rooms", HALL)
+    send_rooms(client, 0)
+    open_pane(page, "rooms", "Solutions")
+    expect(page.locator("tr[data-id]")).to_have_count(2)  # an empty view asks for the plan too
     page.clock.install()
     page.evaluate(WATCH)
     with page.expect_response("**/plan"):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def open_stream(page: Page, name: str) -> None:
-    page.get_by_role("navigation").get_by_role("button", name=name).click()
+    page.get_by_role("navigation").get_by_role("link", name=name).click()
     expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
 
 
@@ -120,7 +120,7 @@ def test_each_guess_has_its_alternative(page: Page, client: Client) -> None:
 
     Nothing of a file is markup.
     """
-    page.get_by_role("button", name="Send a file", exact=True).click()
+    page.get_by_role("link", name="Send a file", exact=True).click()
     place = drop(page, "ais.csv", (OUTSIDE / "05-ais.csv").read_text())
     expect(place.get_by_role("alert")).to_contain_text("is 2018-01-04 with the day first, and 2018-04-01 with the month first")
     expect(place.get_by_role("button", name=SEND)).to_have_count(0)
@@ -154,7 +154,7 @@ def test_each_guess_has_its_alternative(page: Page, client: Client) -> None:
     place.get_by_label("to the new stream").fill("paths")
     place.get_by_role("button", name=SEND).click()
     expect(place.get_by_role("status")).to_have_text("events.ndjson: 4 events accepted")
-    place.get_by_role("button", name="Open the stream paths").click()
+    place.get_by_role("link", name="Open the stream paths").click()
     expect(page.get_by_role("heading", name="paths", exact=True)).to_be_visible()
     assert client.stream("paths")["accepted"] == 4
 
@@ -166,7 +166,7 @@ def test_a_large_file_is_sent_in_parts(page: Page, client: Client) -> None:
     count = 30_000
     rows = [f"2026-01-01T{k // 3600:02}:{k // 60 % 60:02}:{k % 60:02}Z,sensor {k % 7},{k}.5 is the value of this row" for k in range(count)]
     rows[-1] = "never,sensor 1,x"
-    page.get_by_role("button", name="Send a file", exact=True).click()
+    page.get_by_role("link", name="Send a file", exact=True).click()
     held, sent = list[Route](), list[str]()
 
     def hold(route: Route) -> None:

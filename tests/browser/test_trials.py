@@ -80,7 +80,7 @@ def test_a_text_is_tried_and_takes_the_place_of_the_query(page: Page, client: Cl
     expect(page.get_by_role("region", name="Versions of the query").locator("tbody tr")).to_have_count(2)
     assert text_of(client, "alarm") == changed
     go(page, "Trials")
-    page.get_by_role("region", name="Trials, the newest first").get_by_role("button", name="alarm", exact=True).click()
+    page.get_by_role("region", name="Trials, the newest first").get_by_role("link", name="alarm", exact=True).click()
     expect(trial.get_by_text("alarm has this text now.")).to_be_visible()
     expect(trial.get_by_role("button", name="Promote")).to_have_count(0)
     assert_accessible(page)
@@ -99,7 +99,7 @@ def assert_accessible(page: Page) -> None:
             assert page.evaluate("document.documentElement.scrollWidth") == width, (shown, width)
             assert find_violations(page, scheme) == [], (shown, width, scheme)
         if shown == "Trial":
-            page.get_by_role("button", name="All trials").click()
+            page.get_by_role("link", name="All trials").click()
 
 
 def test_a_trial_is_cancelled_and_what_cannot_be_tried_is_told(page: Page, client: Client) -> None:
@@ -130,7 +130,7 @@ def test_a_trial_is_cancelled_and_what_cannot_be_tried_is_told(page: Page, clien
     assert [each["id"] for each in client.trials()] == [before]
     listed = page.get_by_role("region", name="Trials, the newest first").locator("tbody tr")
     expect(listed).to_have_count(1)
-    listed.get_by_role("button", name=re.compile("^SELECT")).click()
+    listed.get_by_role("link", name=re.compile("^SELECT")).click()
     expect(trial.get_by_role("status").filter(has_text="The text finds 3 solutions.")).to_be_visible()
     expect(trial.locator("tr[data-id]")).to_have_count(3)
     client.drop_trial(before)

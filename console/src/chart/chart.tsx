@@ -11,7 +11,7 @@ import { fullDate, ticks } from "../timeline/axis";
 import { grouping, groupsOf } from "./groups";
 import { ChooseGroups, Legend } from "./legend";
 import { bounds, Period, pictured } from "./period";
-import { figure, marks, numericVariables, type Point, type Series, seriesOf, thinned } from "./series";
+import { barsOf, figure, instantsOf, marks, numericVariables, type Point, type Series, seriesOf, thinned } from "./series";
 
 /** So many variables are shown until somebody chooses. */
 const FIRST = 2;
@@ -156,7 +156,13 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
   const bottom = room.height - BOTTOM;
   const marked = plot.series.reduce((sum, { points }) => sum + points.length, 0) <= MARKED;
   const drawn = useMemo(
-    () => plot.series.map(({ points }) => thinned(points, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ")),
+    () =>
+      plot.series.map(({ points }) => {
+        const instants = instantsOf(points);
+        const line = thinned(instants, x).map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`);
+        const bars = barsOf(instants, x).map(({ at, least, greatest }) => `M${x(at).toFixed(1)} ${y(least).toFixed(1)}V${y(greatest).toFixed(1)}`);
+        return { line: line.join(" "), bars: bars.join("") };
+      }),
     [plot, span, left, room.width, room.height],
   ); // not at each move of the pointer
   const find = (event: PointerEvent) => hover(nearest(plot, event.offsetX, event.offsetY, x, y));
@@ -186,7 +192,8 @@ function Plot({ plot, room, left, x, span, chosen, hover }: PlotProps) {
       ))}
       {plot.series.map(({ group, points }, k) => (
         <g key={group.key} style={{ color: group.colour }} data-group={group.key}>
-          <polyline points={drawn[k]} stroke-dasharray={group.dash} />
+          {drawn[k]!.bars && <path d={drawn[k]!.bars} />}
+          <polyline points={drawn[k]!.line} stroke-dasharray={group.dash} />
           {(marked || points.length === 1) && points.map(({ row, at, value }) => <circle key={row.id} cx={x(at)} cy={y(value)} r={2} />)}
         </g>
       ))}

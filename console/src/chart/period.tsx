@@ -7,18 +7,33 @@ import { count, some } from "../display/format";
 import { attempt, registered } from "../state/server_state";
 import { row, type Row, rows, standingRows, WINDOW } from "../state/solution_store";
 
-interface Past {
-  /** The registration whose solutions they are. */
-  registered: number;
+/** Bounds as fields of date and time have them: UTC, without a zone; "" for an open one. */
+interface Range {
   from: string;
   to: string;
+}
+
+interface Past extends Range {
+  /** The registration whose solutions they are. */
+  registered: number;
   rows: readonly Row[];
   /** Whether the range has more than are shown. */
   more: boolean;
 }
 
 const past = signal<Past | null>(null);
+/** The range that an address names, until its solutions are read. */
+const sought = signal<Range | null>(null);
 const current = computed(() => (past.value && past.value.registered === registered.value?.registered ? past.value : null));
+
+/** The range that is looked at; null while solutions are shown as they come. */
+export const range = computed<Range | null>(() => sought.value ?? (current.value && { from: current.value.from, to: current.value.to }));
+
+/** Show the range that an address names; null: solutions as they come. */
+export function seekRange(named: Range | null): void {
+  past.value = null;
+  sought.value = named;
+}
 
 /** The solutions to show, in order of their ends. */
 export const pictured = computed(() => current.value?.rows ?? standingRows.value);
@@ -47,7 +62,13 @@ export function Period() {
   const shown = current.value;
   const [open, setOpen] = useState(shown !== null);
   const [{ from, to }, set] = useState({ from: shown?.from ?? "", to: shown?.to ?? "" });
-  useEffect(() => setOpen(current.peek() !== null), [query?.registered]);
+  const wanted = sought.value;
+  useEffect(() => {
+    setOpen(range.peek() !== null);
+    if (!query || !wanted) return;
+    set(wanted);
+    void attempt(() => look(query, wanted.from, wanted.to)).then(() => (sought.value = null));
+  }, [query?.registered, wanted, shown === null]);
   if (!query) return null; // it was dropped just now
   const choose = (kind: string) => {
     setOpen(kind === "past");

@@ -42,26 +42,55 @@ export function seriesOf(rows: readonly Row[], variable: string, by: string | nu
   return [...found.values()].sort((a, b) => a.group.key.localeCompare(b.group.key, "en", { numeric: true }));
 }
 
-/** Of the points that share a pixel's column: the first and last, the least and greatest. The line looks the same, however many there are. */
-export function thinned(points: readonly Point[], x: (at: number) => number): readonly Point[] {
-  const columns: Point[][] = [];
-  let before = Number.NaN;
-  for (const point of points) {
-    const column = Math.round(x(point.at));
-    if (column !== before) columns.push([]);
-    columns[columns.length - 1]!.push(point);
-    before = column;
-  }
-  return columns.flatMap((column) => (column.length <= 4 ? column : ends(column)));
+/** What a line shows of an instant: the mean of the solutions that end there, and their least and greatest value. */
+export interface Instant {
+  at: number;
+  value: number;
+  least: number;
+  greatest: number;
 }
 
-function ends(column: Point[]): Point[] {
+/** The instants of a line in order of time. Several solutions of one instant are one of its points, lest the line go up and down there. */
+export function instantsOf(points: readonly Point[]): Instant[] {
+  const found = new Map<number, { at: number; sum: number; n: number; least: number; greatest: number }>();
+  for (const { at, value } of points) {
+    const known = found.get(at);
+    if (!known) found.set(at, { at, sum: value, n: 1, least: value, greatest: value });
+    else found.set(at, { at, sum: known.sum + value, n: known.n + 1, least: Math.min(known.least, value), greatest: Math.max(known.greatest, value) });
+  }
+  return [...found.values()].sort((a, b) => a.at - b.at).map(({ at, sum, n, least, greatest }) => ({ at, value: sum / n, least, greatest }));
+}
+
+function inColumns(instants: readonly Instant[], x: (at: number) => number): Instant[][] {
+  const columns: Instant[][] = [];
+  let before = Number.NaN;
+  for (const instant of instants) {
+    const column = Math.round(x(instant.at));
+    if (column !== before) columns.push([]);
+    columns[columns.length - 1]!.push(instant);
+    before = column;
+  }
+  return columns;
+}
+
+/** Of the instants that share a pixel's column: the first and last, the least and greatest. The line looks the same, however many there are. */
+export function thinned(instants: readonly Instant[], x: (at: number) => number): readonly Instant[] {
+  return inColumns(instants, x).flatMap((column) => (column.length <= 4 ? column : ends(column)));
+}
+
+function ends(column: Instant[]): Instant[] {
   let [least, greatest] = [column[0]!, column[0]!];
-  for (const point of column) {
-    if (point.value < least.value) least = point;
-    if (point.value > greatest.value) greatest = point;
+  for (const instant of column) {
+    if (instant.value < least.value) least = instant;
+    if (instant.value > greatest.value) greatest = instant;
   }
   return [column[0]!, least, greatest, column[column.length - 1]!];
+}
+
+/** The bars from the least to the greatest value of instants that have several, one for each column of pixels. */
+export function barsOf(instants: readonly Instant[], x: (at: number) => number): { at: number; least: number; greatest: number }[] {
+  const several = instants.filter(({ least, greatest }) => least < greatest);
+  return inColumns(several, x).map((column) => ({ at: column[0]!.at, least: Math.min(...column.map(({ least }) => least)), greatest: Math.max(...column.map(({ greatest }) => greatest)) }));
 }
 
 /** Round numbers from the axis's least to its greatest, about `most` of them. */

@@ -36,6 +36,25 @@ export function shortTerm(term: Term | undefined, prefixes: ReadonlyMap<string, 
   return term["xml:lang"] ? `${term.value}@${tag(term)}` : term.value;
 }
 
+/** Digits that are shown of a number with a fraction. */
+const DIGITS = 6;
+
+/** As `shortTerm`, but numbers with a fraction have few digits; the place that shows them tells the exact one on hover. */
+export function roundedTerm(term: Term | undefined, prefixes: ReadonlyMap<string, string>): string {
+  return term && isNumber(term) ? rounded(term.value) : shortTerm(term, prefixes);
+}
+
+/** Whole numbers stay as they are, and so does what has few digits. */
+export function rounded(text: string): string {
+  const value = Number(text);
+  const digits = text.replace(/e.*$/i, "").replace(/^[-+0.]+|\D/g, "").length;
+  if (!/[.e]/i.test(text) || digits <= DIGITS || !Number.isFinite(value)) return text;
+  const size = Math.floor(Math.log10(Math.abs(value)));
+  if (/e/i.test(text) || size < -DIGITS || size > 2 * DIGITS) return value.toExponential(DIGITS - 1).replace(/\.?0+e/, "e").replace("e+", "e");
+  const decimals = Math.max(0, DIGITS - 1 - size);
+  return value.toFixed(decimals).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+}
+
 export const isNumber = (term: Term) => term.type === "literal" && NUMBER.test(term.datatype ?? "");
 
 export function fullTerm(term: Term): string {
@@ -87,6 +106,33 @@ export function duration(ms: number): string {
   const next = units[at + 1];
   const rest = next && Math.floor((ms % size) / next[0]);
   return `${Math.floor(ms / size)} ${name}${next && rest ? ` ${rest} ${next[1]}` : ""}`;
+}
+
+const SECONDS: Record<string, number> = { d: 86_400, h: 3600, min: 60, s: 1, ms: 0.001 };
+const AMOUNTS = String.raw`(?:\d+(?:\.\d+)?)`;
+const ISO = new RegExp(`^P(?:(${AMOUNTS})D)?(?:T(?:(${AMOUNTS})H)?(?:(${AMOUNTS})M)?(?:(${AMOUNTS})S)?)?$`);
+
+/** An xsd:duration in words, such as "1 min 30 s"; one with months or years, or what is none, as it is written. */
+export function durationInWords(text: string): string {
+  const parts = ISO.exec(text);
+  if (!parts) return text;
+  let left = Math.round([86_400, 3600, 60, 1].reduce((sum, unit, k) => sum + unit * Number(parts[k + 1] ?? 0), 0) * 1e6);
+  const words = [];
+  for (const unit of ["d", "h", "min", "s"]) {
+    const size = SECONDS[unit]! * 1e6;
+    const amount = unit === "s" ? left / size : Math.floor(left / size);
+    left -= amount * size;
+    if (amount) words.push(`${amount} ${unit}`);
+  }
+  return words.join(" ") || "0 s";
+}
+
+/** The xsd:duration of such words; other texts, as durations are, stay as they are. */
+export function durationFromWords(text: string): string {
+  const words = text.trim();
+  if (!new RegExp(`^(?:${AMOUNTS}\\s*(?:ms|s|min|h|d)\\s*)+$`).test(words)) return words;
+  const seconds = [...words.matchAll(/(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * SECONDS[unit!]!, 0);
+  return `PT${Number(seconds.toFixed(6))}S`;
 }
 
 /** A number of things: "1 solution", "2 solutions". */

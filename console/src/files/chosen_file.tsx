@@ -5,6 +5,8 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { client } from "../api/client";
 import { parseObject, settingsOf } from "../api/stream_settings";
 import { bytes, count, some } from "../display/format";
+import { Link } from "../display/link";
+import { hashOf } from "../state/places";
 import { refresh, streams, view } from "../state/server_state";
 import { dialectOf, EVENTS, type FileKind, nameAfter } from "./file_kinds";
 import { Choices, type Decisions, Preview, type Problem, type Proposal, Readings } from "./proposal";
@@ -255,9 +257,9 @@ function Outcome({ chosen, target, shipment, isHere, onError }: { chosen: Choice
       )}
       {now.warning && <p class="quiet">{now.warning}</p>}
       {!isHere && state !== "sending" && (
-        <button type="button" class="plain link" onClick={() => (view.value = { kind: "stream", name: target })}>
+        <Link class="plain link" href={hashOf(["stream", target])} act={() => (view.value = { kind: "stream", name: target })}>
           Open the stream {target}
-        </button>
+        </Link>
       )}
     </div>
   );

@@ -1,6 +1,7 @@
 /** A place for files of rows or events: each is looked at by the server, and sent to a stream. */
 
 import { useRef, useState } from "preact/hooks";
+import { admin, asked } from "../state/server_state";
 import { ChosenFile, type Choice } from "./chosen_file";
 import { holdsEvents, kindOf, SUFFIXES } from "./file_kinds";
 import { toUtf8 } from "./row_parts";
@@ -61,6 +62,7 @@ export function FileSender({ stream }: { stream: string | null }) {
 
 /** The page for a file whose stream is not there yet. */
 export function FilePage() {
+  if (asked.value && !admin.value) return <p class="empty">Files are sent with tokens that have the scope admin. Enter one under Token.</p>;
   return (
     <article class="page" aria-label="Send a file">
       <header>

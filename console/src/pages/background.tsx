@@ -6,7 +6,7 @@ import { classes, statements, type Statement } from "../api/ntriples";
 import { Sure } from "../display/confirmation";
 import { bytes, count, shortIri, some } from "../display/format";
 import { Cell } from "../display/table_cell";
-import { admin, asked, attempt, ontologies } from "../state/server_state";
+import { admin, asked, attempt, ontologies, view } from "../state/server_state";
 
 const MOST = 5000;
 const SHOWN = 300;
@@ -20,7 +20,8 @@ const FORMATS: [type: string, name: string, endings: string[]][] = [
 ];
 
 export function Ontologies() {
-  const [open, setOpen] = useState<string | null>(null);
+  const open = view.value.kind === "ontologies" ? view.value.name : null;
+  const setOpen = (name: string | null) => (view.value = { kind: "ontologies", name });
   const all = ontologies.value;
   if (asked.value && !admin.value) return <p class="empty">The background is shown to tokens with the scope admin. Enter one under Token.</p>;
   return (
@@ -30,6 +31,7 @@ export function Ontologies() {
         <p class="quiet">The background has facts that are always true. Queries match them together with their streams, and infer classes and properties from its schemas.</p>
       </header>
       <Load />
+      {asked.value && open !== null && all.every(({ name }) => name !== open) && <p class="quiet">There is no graph {open}.</p>}
       {asked.value && !all.length && <p class="quiet">None yet: choose a file above.</p>}
       {all.length > 0 && (
         <ul class="graphs">

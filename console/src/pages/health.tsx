@@ -3,6 +3,8 @@
 import type { ComponentChildren } from "preact";
 import type { QuerySummary, StreamDocument } from "../api/client";
 import { count } from "../display/format";
+import { Link } from "../display/link";
+import { hashOf } from "../state/places";
 import { admin, asked, connectors, feeds, queries, streams, view } from "../state/server_state";
 import { showQuery } from "../state/tabs";
 import { isFailing } from "./connectors";
@@ -31,9 +33,9 @@ export function Health() {
         {(query) => (
           <tr key={query.registered}>
             <td>
-              <button type="button" class="plain link" onClick={() => look(query)}>
+              <Link class="plain link" href={hashOf(["query", query.name])} act={() => look(query)}>
                 {query.name}
-              </button>
+              </Link>
             </td>
             <td class={`state ${query.state}`}>{query.state}</td>
             <td class="figures right">{count(query.lag)}</td>
@@ -46,9 +48,9 @@ export function Health() {
           {(stream) => (
             <tr key={stream.name}>
               <td>
-                <button type="button" class="plain link" onClick={() => (view.value = { kind: "stream", name: stream.name })}>
+                <Link class="plain link" href={hashOf(["stream", stream.name])} act={() => (view.value = { kind: "stream", name: stream.name })}>
                   {stream.name}
-                </button>
+                </Link>
               </td>
               <td class="figures right">{count(stream.late)}</td>
               <td class="figures right">{count(stream.rejected)}</td>
@@ -62,9 +64,9 @@ export function Health() {
           {(connector) => (
             <tr key={connector.name}>
               <td>
-                <button type="button" class="plain link" onClick={() => (view.value = { kind: "connectors" })}>
+                <Link class="plain link" href={hashOf(["connectors"])} act={() => (view.value = { kind: "connectors" })}>
                   {connector.name}
-                </button>
+                </Link>
               </td>
               <td class={`state ${connector.state === "failed" ? "failed" : isFailing(connector) ? "paused" : "running"}`}>{connector.state}</td>
               <td class="figures right">{count(connector.faults)}</td>

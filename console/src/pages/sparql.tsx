@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "epsparql";
 import { client, type Term } from "../api/client";
-import { count, fullTerm, isNumber, prefixesOf, shortTerm } from "../display/format";
+import { count, fullTerm, isNumber, prefixesOf, roundedTerm } from "../display/format";
 import { Cell } from "../display/table_cell";
 import { admin, asked, ontologies } from "../state/server_state";
 
@@ -129,7 +129,7 @@ function Told({ answer, query, ms }: { answer: Answer; query: string; ms: number
                 <tr key={k}>
                   {names.map((name) => {
                     const term = row[name];
-                    return <Cell key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)} text={shortTerm(term, prefixes)} />;
+                    return <Cell key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)} text={roundedTerm(term, prefixes)} />;
                   })}
                 </tr>
               ))}

@@ -4,10 +4,9 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { client, type PlanDocument, type PlanLive, type QuerySummary } from "../api/client";
 import { repeat } from "../api/polling";
 import { useSize } from "../display/element_size";
-import { count, prefixesOf, some } from "../display/format";
+import { count, prefixesOf } from "../display/format";
 import { checked } from "../state/query_checks";
 import { different, registered } from "../state/server_state";
-import { amount } from "../state/solution_store";
 import { tab } from "../state/tabs";
 import { arranged, type Graph, type Node, WIDTH } from "./plan_layout";
 
@@ -58,7 +57,7 @@ export function Plan() {
         <div class="sheet" style={{ width: `${graph.width}px`, height: `${graph.height}px`, zoom: scale }}>
           <Edges graph={graph} />
           {graph.nodes.map((node, k) => (
-            <Step key={k} node={node} live={node.step.live ?? null} found={k === 0 && running ? amount(query) : null} />
+            <Step key={k} node={node} live={node.step.live ?? null} />
           ))}
         </div>
       </div>
@@ -67,7 +66,7 @@ export function Plan() {
 }
 
 /** The plan of a running query, asked for again and again: with it come the rows that its steps have had. */
-function useLive(query: QuerySummary | null): PlanDocument | null {
+export function useLive(query: QuerySummary | null): PlanDocument | null {
   const [found, setFound] = useState<{ registered: number; plan: PlanDocument } | null>(null);
   const registered = query?.registered;
   useEffect(() => {
@@ -99,8 +98,8 @@ function Edges({ graph }: { graph: Graph }) {
   );
 }
 
-/** `found`: how many solutions have come out, of the last step. */
-function Step({ node, live, found }: { node: Node; live: PlanLive | null; found: number | null }) {
+/** All counts are of one moment: the server's report, which comes with the plan. */
+function Step({ node, live }: { node: Node; live: PlanLive | null }) {
   const { step } = node;
   const forEver = step.keeps.some((each) => each.time === "kept for ever");
   const kind = step.operator === "scan" || step.operator === "rows" ? "source" : "";
@@ -113,7 +112,6 @@ function Step({ node, live, found }: { node: Node; live: PlanLive | null; found:
     >
       <div class="head">
         <b>{step.operator}</b>
-        {found !== null && <span class="live out figures">{some(found, "solution")}</span>}
         {live && live.out !== null && <span class={`live out figures ${live.out ? "" : "none"}`}>{count(live.out)} out</span>}
       </div>
       {node.lines.map((line, k) => (

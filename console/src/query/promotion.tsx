@@ -1,42 +1,42 @@
-/** The button that puts a text in the place of a running query. If the text has other columns, it asks once more. */
+/** A text takes the place of a running query. If it has other columns, that is asked once more. */
 
-import { useState } from "preact/hooks";
+import { signal } from "@preact/signals";
 import { ApiError } from "epsparql";
 import { client, optionsOf, type Wish } from "../api/client";
 import { attempt } from "../state/server_state";
+
+/** The query and the text whose other columns were told. */
+const told = signal("");
+const key = (name: string, { query }: Wish) => `${name} ${query}`;
+
+/** Put the text in the query's place, and return whether the server has taken it. */
+export function promote(name: string, wish: Wish): Promise<boolean> {
+  const changeColumns = told.peek() === key(name, wish);
+  const ask = () =>
+    client.promote(name, wish.query, { ...optionsOf(wish), changeColumns }).catch((error: unknown) => {
+      if (error instanceof ApiError && error.problem.code === "other-columns") told.value = key(name, wish);
+      throw error;
+    });
+  return attempt(ask, `the text will take the place of ${name}`);
+}
 
 interface Props {
   /** The query's name. */
   name: string;
   wish: Wish;
-  class?: string;
   /** Called once the server has taken the text. */
   done?: () => void;
 }
 
-export function Promote({ name, wish, class: kind, done }: Props) {
-  /** The text whose other columns were told. */
-  const [others, tell] = useState("");
-  const asks = others === wish.query;
-  const press = async () => {
-    const { query } = wish;
-    const taken = await attempt(
-      () =>
-        client.promote(name, query, { ...optionsOf(wish), changeColumns: asks }).catch((error: unknown) => {
-          if (error instanceof ApiError && error.problem.code === "other-columns") tell(query);
-          throw error;
-        }),
-      `the text will take the place of ${name}`,
-    );
-    if (taken) done?.();
-  };
+export function Promote({ name, wish, done }: Props) {
+  const asks = told.value === key(name, wish);
   return (
     <button
       type="button"
-      class={kind}
+      class="primary"
       title={asks ? "Followers of the query get the columns of the new text" : "This text replaces the running query: solutions stay, and followers stay connected"}
-      onClick={press}
-      onBlur={() => tell("")}
+      onClick={() => promote(name, wish).then((taken) => taken && done?.())}
+      onBlur={() => (told.value = "")}
     >
       {asks ? "Promote with other columns?" : "Promote"}
     </button>

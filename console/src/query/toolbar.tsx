@@ -3,10 +3,11 @@
 import { effect, signal } from "@preact/signals";
 import { client, type From, optionsOf, type QuerySummary } from "../api/client";
 import { Sure } from "../display/confirmation";
+import { Menu } from "../display/menu";
 import { checked } from "../state/query_checks";
 import { admin, attempt, different, notice, queries, registered, say, view } from "../state/server_state";
 import { change, link, type Tab, tab, tabs, unused } from "../state/tabs";
-import { Promote } from "./promotion";
+import { Promote, promote } from "./promotion";
 
 /** The tab and the text by which, as the button asks, the registered query is to be replaced. */
 const asking = signal("");
@@ -24,8 +25,13 @@ effect(() => {
 });
 
 const isOver = (query: QuerySummary) => query.state === "completed" || query.state === "failed";
+/** Whether the tab's text can take the place of the running query without a gap. */
+const isPromotable = () => registered.value?.state === "running" && different.value.length > 0;
 
-/** Register the open tab's query; in place of one that has its name only when asked for twice. */
+/** Register the text again, without the solutions and the state of the query that has its name. */
+const replace = (now: Tab) => client.replace(now.name, now.query, { ...optionsOf(now), start: now.from ?? "now" });
+
+/** Register the open tab's query, or promote its text. It takes the place of one that does not run only when asked for twice. */
 export async function run(): Promise<void> {
   const field = document.activeElement;
   if (field instanceof HTMLInputElement) field.blur(); // a name is taken when its field is left
@@ -36,12 +42,12 @@ export async function run(): Promise<void> {
   const query = registered.peek();
   const differs = different.peek().length > 0;
   if (query && !differs && !isOver(query)) return;
+  if (isPromotable()) return void (await promote(now.name, now));
   if (query && asking.peek() !== asked(now)) return void (asking.value = asked(now));
   asking.value = "";
-  const options = { ...optionsOf(now), start: now.from ?? ("now" as const) };
   await attempt(async () => {
     if (query && !differs) await client.drop(now.name); // to register the same once more changes nothing
-    await (query ? client.replace : client.register)(now.name, now.query, options);
+    await (query ? replace(now) : client.register(now.name, now.query, { ...optionsOf(now), start: now.from ?? "now" }));
   });
 }
 
@@ -64,7 +70,7 @@ export function Toolbar() {
       await navigator.clipboard.writeText(address);
       say("done", "The link is copied; it holds the whole query.");
     } catch {
-      location.hash = address.slice(address.indexOf("#")); // no clipboard, as on a page that is not secure
+      prompt("Copy this link; it holds the whole query.", address); // no clipboard, as on a page that is not secure
     }
   };
   return (
@@ -77,31 +83,8 @@ export function Toolbar() {
         value={now.name}
         onChange={(event) => rename(now, event.currentTarget.value.trim() || now.name)}
       />
-      <select aria-label="Policy" title="Which partial matches a new event may complete" value={now.policy} onChange={(event) => change({ policy: event.currentTarget.value })}>
-        {policiesOf(now).map((each) => (
-          <option key={each}>{each}</option>
-        ))}
-      </select>
-      <select
-        aria-label="Default graph"
-        title="What patterns outside GRAPH match"
-        value={now.default_graph}
-        onChange={(event) => change({ default_graph: event.currentTarget.value })}
-      >
-        <option value="all">all graphs</option>
-        <option value="unnamed">unnamed graph</option>
-      </select>
-      {admin.value && (query === null || anew) && (
-        <select
-          aria-label="Reads from"
-          title="Whether the query also reads earlier events"
-          value={now.from ?? "now"}
-          onChange={(event) => change({ from: event.currentTarget.value as From })}
-        >
-          <option value="now">from now on</option>
-          <option value="beginning">from the beginning</option>
-        </select>
-      )}
+      <Options now={now} />
+      {admin.value && (query === null || anew) && !isPromotable() && <ReadsFrom now={now} />}
       <span class="grow" />
       {admin.value && (
         <button type="button" disabled={!now.query.trim()} title="Shows what this text would have found in past events; nothing is registered" onClick={() => (view.value = { kind: "trials", id: null })}>
@@ -120,20 +103,80 @@ export function Toolbar() {
           act={() => attempt(() => client.drop(now.name), `${now.name} is dropped; its text stays here`)}
         />
       )}
-      {admin.value && query?.state === "running" && different.value.length > 0 && (
-        <Promote name={now.name} wish={now} />
-      )}
-      <button
-        type="button"
-        class="primary run"
-        disabled={!admin.value || (query !== null && !anew)}
-        onClick={run}
-        onBlur={() => (asking.value = "")}
-        title={!admin.value ? "This token may read queries, but not register them" : anew ? "Drop the registered query, and start this text without solutions" : "Register the query (Ctrl Enter)"}
-      >
-        {told(query, anew, asking.value === asked(now))} {(query === null || anew) && <kbd>⌃↵</kbd>}
-      </button>
+      {admin.value && isPromotable() ? <PromoteOrReplace now={now} /> : <Run now={now} query={query} anew={anew} />}
     </div>
+  );
+}
+
+/** What a text is registered with, beside its name. The button tells what was chosen. */
+function Options({ now }: { now: Tab }) {
+  const chosen = [now.policy !== "unrestricted" && now.policy, now.default_graph !== "all" && "unnamed graph"].filter(Boolean);
+  return (
+    <Menu class="options" summary={chosen.length ? `Options: ${chosen.join(", ")}` : "Options"} title="The policy and the default graph of the query">
+      {() => (
+        <>
+          <label>
+            Policy
+            <select value={now.policy} onChange={(event) => change({ policy: event.currentTarget.value })}>
+              {policiesOf(now).map((each) => (
+                <option key={each}>{each}</option>
+              ))}
+            </select>
+            <span class="quiet small">which partial matches a new event may complete</span>
+          </label>
+          <label>
+            Default graph
+            <select value={now.default_graph} onChange={(event) => change({ default_graph: event.currentTarget.value })}>
+              <option value="all">all graphs</option>
+              <option value="unnamed">unnamed graph</option>
+            </select>
+            <span class="quiet small">what patterns outside GRAPH match</span>
+          </label>
+        </>
+      )}
+    </Menu>
+  );
+}
+
+function ReadsFrom({ now }: { now: Tab }) {
+  return (
+    <select aria-label="Reads from" title="Whether the query also reads earlier events" value={now.from ?? "now"} onChange={(event) => change({ from: event.currentTarget.value as From })}>
+      <option value="now">from now on</option>
+      <option value="beginning">from the beginning</option>
+    </select>
+  );
+}
+
+/** Replacing drops what promoting keeps, so it is the second choice. */
+function PromoteOrReplace({ now }: { now: Tab }) {
+  return (
+    <span class="buttons">
+      <Promote name={now.name} wish={now} />
+      <Menu summary="▾" label="Other ways to run this text" title="Other ways to run this text">
+        {(close) => (
+          <>
+            <p class="quiet small">Replacing drops the query with its state and solutions, and starts this text without them.</p>
+            <ReadsFrom now={now} />
+            <Sure label="Replace" question="Replace, and start again?" title="Solutions that were found so far are deleted" act={() => (close(), attempt(() => replace(now)))} />
+          </>
+        )}
+      </Menu>
+    </span>
+  );
+}
+
+function Run({ now, query, anew }: { now: Tab; query: QuerySummary | null; anew: boolean }) {
+  return (
+    <button
+      type="button"
+      class="primary run"
+      disabled={!admin.value || (query !== null && !anew)}
+      onClick={run}
+      onBlur={() => (asking.value = "")}
+      title={!admin.value ? "This token may read queries, but not register them" : anew ? "Drop the registered query, and start this text without solutions" : "Register the query (Ctrl Enter)"}
+    >
+      {told(query, anew, asking.value === asked(now))} {(query === null || anew) && <kbd>⌃↵</kbd>}
+    </button>
   );
 }
 

@@ -1,8 +1,8 @@
 /** The query's solutions as a file, in the formats that the server gives. */
 
-import { useRef } from "preact/hooks";
 import { client } from "../api/client";
 import { count } from "../display/format";
+import { Menu } from "../display/menu";
 import { attempt, registered } from "../state/server_state";
 
 const MOST = 100_000;
@@ -21,27 +21,21 @@ const read = async (name: string, type: string) =>
   (await client.http.request("get", "/queries/{name}/solutions", { path: { name }, query: { limit: MOST }, headers: { Accept: type } })).blob();
 
 export function Download({ graphs }: { graphs: boolean }) {
-  const menu = useRef<HTMLDetailsElement>(null);
   const { name, solutions } = registered.value!;
   const give = async (type: string, ending: string) => {
-    menu.current!.open = false;
     const got = (blob: Blob) => save(blob, `${name}.${ending}`);
     await attempt(async () => got(await read(name, type)), solutions > MOST ? `The first ${count(MOST)} solutions are saved` : "Saved");
   };
-  const leave = (event: FocusEvent) => {
-    if (!menu.current!.contains(event.relatedTarget as Node | null)) menu.current!.open = false;
-  };
   return (
-    <details class="menu" ref={menu} onFocusOut={leave} onKeyDown={(event) => event.key === "Escape" && (menu.current!.open = false)}>
-      <summary title="Save the solutions as a file">Download</summary>
-      <div class="choices">
-        {(graphs ? GRAPHS : ROWS).map(([label, type, ending]) => (
-          <button key={ending} type="button" class="plain" onClick={() => give(type, ending)}>
+    <Menu summary="Download" title="Save the solutions as a file">
+      {(close) =>
+        (graphs ? GRAPHS : ROWS).map(([label, type, ending]) => (
+          <button key={ending} type="button" class="plain" onClick={() => (close(), give(type, ending))}>
             {label}
           </button>
-        ))}
-      </div>
-    </details>
+        ))
+      }
+    </Menu>
   );
 }
 

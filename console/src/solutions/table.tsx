@@ -1,7 +1,7 @@
 /** Solutions as rows, the last one first; only those on view are in the page, however many there are. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { clock, day, duration, fullTerm, isNumber, shortTerm } from "../display/format";
+import { clock, day, duration, fullTerm, isNumber, roundedTerm } from "../display/format";
 import { Cell, isLong } from "../display/table_cell";
 import { usePrefixes } from "../state/query_source";
 import type { Row } from "../state/solution_store";
@@ -45,7 +45,7 @@ export function Table({ rows, first: top }: { rows: readonly Row[]; first: strin
   const first = Math.max(0, Math.floor(at.top / HEIGHT) - SPARE);
   const last = Math.min(shown.length, first + Math.ceil(at.height / HEIGHT) + 2 * SPARE);
   const visible = shown.slice(shown.length - last, shown.length - first).reverse();
-  const roomy = visible.some((row) => row.triples !== null || names.some((name) => isLong(shortTerm(row.binding[name], prefixes)))); // all the width is for values
+  const roomy = visible.some((row) => row.triples !== null || names.some((name) => isLong(roundedTerm(row.binding[name], prefixes)))); // all the width is for values
   const move = (event: KeyboardEvent) => {
     const by = event.key === "ArrowDown" ? -1 : event.key === "ArrowUp" ? 1 : 0;
     if (!by) return;
@@ -103,7 +103,7 @@ export function Table({ rows, first: top }: { rows: readonly Row[]; first: strin
               {names.map((name) => {
                 const term = row.binding[name];
                 return (
-                  <Cell key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)} text={shortTerm(term, prefixes)}>
+                  <Cell key={name} class={term && isNumber(term) ? "right figures" : ""} title={term && fullTerm(term)} text={roundedTerm(term, prefixes)}>
                     {name === legend.value.by && <Swatch of={term?.value ?? ""} />}
                   </Cell>
                 );

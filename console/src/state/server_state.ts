@@ -1,10 +1,10 @@
 /** What the server tells of itself, asked for once a second while somebody looks. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { ApiError } from "epsparql";
 import { client, type Connector, type Ontology, type QuerySummary, type StreamDocument, token, type Trial } from "../api/client";
 import { repeat } from "../api/polling";
-import { differences, tab, takeLink } from "./tabs";
+import { differences, type Pane, tab } from "./tabs";
 
 const EVERY_MS = 1000;
 const SAMPLES = 60;
@@ -28,8 +28,16 @@ export const feeds = signal(true);
 export const runner = signal("");
 export const version = signal("");
 export const notice = signal<{ kind: "done" | "fault"; text: string } | null>(null);
-/** What the middle of the page shows: the open tab, the gallery, a stream, a trial or all of them, or one of the other pages. */
-export type View = { kind: "query" | "examples" | "file" | "ontologies" | "connectors" | "sparql" | "health" } | { kind: "stream"; name: string } | { kind: "trials"; id: string | null };
+/**
+ * What the middle of the page shows: the open tab, the gallery, a stream, a graph of the background or all of them, a trial or all of them, or one of the other pages.
+ * A query is sought when an address names it, and neither the tabs nor the lists have it.
+ */
+export type View =
+  | { kind: "query" | "examples" | "file" | "connectors" | "sparql" | "health" }
+  | { kind: "sought"; name: string; pane: Pane }
+  | { kind: "stream"; name: string }
+  | { kind: "ontologies"; name: string | null }
+  | { kind: "trials"; id: string | null };
 export const view = signal<View>({ kind: "query" });
 export const overlay = signal<"" | "token" | "keys" | "rail">("");
 
@@ -134,27 +142,12 @@ function notReady(error: unknown): null {
 /** The banner says that a server which does not answer is asked again each second: `ask` tells its troubles, and never rejects. */
 export const poll = () => repeat(refresh, EVERY_MS);
 
-export function useToken(text: string): void {
+/** Resolves once the server has answered with this token; then `trouble` tells a refusal. */
+export function useToken(text: string): Promise<void> {
   token.set(text.trim());
   asked.value = false;
   refused.clear();
-  void refresh();
-}
-
-// ---------------------------------------------------------------- the address
-/** The trial that is looked at stands in the address: a reload shows it again, and the address shows it to others. */
-export function followAddress(): void {
-  const take = () => {
-    const id = new URLSearchParams(location.hash.slice(1)).get("trial");
-    if (id) view.value = { kind: "trials", id };
-    takeLink();
-  };
-  take();
-  addEventListener("hashchange", take);
-  effect(() => {
-    const id = view.value.kind === "trials" ? view.value.id : null;
-    if (id || location.hash.startsWith("#trial=")) history.replaceState(null, "", id ? `#trial=${encodeURIComponent(id)}` : location.pathname);
-  });
+  return refresh();
 }
 
 // ---------------------------------------------------------------- doing

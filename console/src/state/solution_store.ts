@@ -89,6 +89,15 @@ async function newest(query: QuerySummary): Promise<string> {
 
 const endOf = (id: string) => BigInt(`0x${id.slice(0, 16)}`);
 
+/** A solution by the id of its row, from the server's store; null if it is not kept. */
+export async function readRow(query: QuerySummary, id: string): Promise<Row | null> {
+  const key = BigInt(`0x${id.replace("-", "")}`);
+  const before = (key - 1n).toString(16).padStart(24, "0");
+  const page = { limit: 1, ...(key > 0n && { after: `${before.slice(0, 16)}-${before.slice(16)}` }) };
+  const words = await (query.emit === "revised" ? client.changes(query.name, page) : client.solutions(query.name, page));
+  return changed([], words).find((row) => row.id === id) ?? null;
+}
+
 function take(query: QuerySummary, words: readonly (Solution | Change)[]): void {
   const grown = changed(rows.value, words);
   const surplus = grown.length - WINDOW;

@@ -7,7 +7,8 @@ import { read, write } from "../api/storage";
 const KEPT = "epsparql.tabs";
 const LONGEST_LINK = 60_000;
 
-export type Pane = "solutions" | "chart" | "map" | "plan" | "partial" | "versions" | "webhooks";
+export const PANES = ["solutions", "chart", "map", "plan", "partial", "versions", "webhooks"] as const;
+export type Pane = (typeof PANES)[number];
 
 export interface Tab extends Wish {
   /** Distinguishes tabs; never shown. */
@@ -79,12 +80,11 @@ export function link(of: Tab): string | null {
   return hash.length > LONGEST_LINK ? null : `${location.origin}${location.pathname}#${hash}`;
 }
 
-/** Opens what the address holds, and never runs it: who follows a link looks first. */
-export function takeLink(): void {
-  const parameters = new URLSearchParams(location.hash.slice(1));
+/** Opens the query that a link holds, and never runs it: who follows a link looks first. Returns whether the hash is such a link. */
+export function takeLink(hash: string): boolean {
+  const parameters = new URLSearchParams(hash.slice(1));
   const query = parameters.get("query");
-  if (query === null) return;
-  history.replaceState(null, "", location.pathname);
+  if (query === null) return false;
   const name = parameters.get("name") || "shared";
   const found = tabs.value.find((each) => each.name === name);
   if (found?.query === query) open.value = found.key;
@@ -94,4 +94,5 @@ export function takeLink(): void {
       policy: parameters.get("policy") ?? "unrestricted",
       default_graph: parameters.get("default_graph") ?? "all",
     });
+  return true;
 }

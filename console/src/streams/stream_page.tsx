@@ -5,11 +5,13 @@ import { useEffect, useState } from "preact/hooks";
 import { client, type StreamDocument } from "../api/client";
 import { Sure } from "../display/confirmation";
 import { count, moment, rate } from "../display/format";
+import { Link } from "../display/link";
 import { Spark } from "../display/sparkline";
 import { Cell } from "../display/table_cell";
 import { FileSender } from "../files/file_sender";
 import { readable } from "../solutions/derivations";
-import { admin, attempt, queries, rateOf, rates, say, streams, view } from "../state/server_state";
+import { hashOf } from "../state/places";
+import { admin, asked, attempt, feeds, queries, rateOf, rates, say, streams, view } from "../state/server_state";
 import { millis } from "../state/solution_store";
 import { showQuery } from "../state/tabs";
 import { LONG_AGO, streamsOf, writtenBy } from "../state/watermark";
@@ -47,7 +49,7 @@ interface Rejected {
 
 export function Stream({ name }: { name: string }) {
   const stream = streams.value.find((each) => each.name === name);
-  if (!stream) return <p class="empty">There is no stream {name} any more.</p>;
+  if (!stream) return <p class="empty">{asked.value ? `There is no stream ${name}${feeds.value ? "" : " that this token may see"}.` : "…"}</p>;
   return (
     <article class="page" aria-label={`Stream ${name}`}>
       <header>
@@ -93,17 +95,9 @@ function Used({ by }: { by: string }) {
   const writers = queries.value.filter((query) => writtenBy(query.query).includes(by));
   const links = (of: typeof readers) =>
     of.slice(0, SHOWN).map((query) => (
-      <button
-        key={query.registered}
-        type="button"
-        class="plain link"
-        onClick={() => {
-          showQuery(query);
-          view.value = { kind: "query" };
-        }}
-      >
+      <Link key={query.registered} class="plain link" href={hashOf(["query", query.name])} act={() => (showQuery(query), (view.value = { kind: "query" }))}>
         {query.name}
-      </button>
+      </Link>
     ));
   return (
     <>

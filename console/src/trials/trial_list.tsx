@@ -4,7 +4,9 @@ import { useState } from "preact/hooks";
 import { client, optionsOf, type Trial } from "../api/client";
 import { timeOf } from "../chart/period";
 import { count, day, moment } from "../display/format";
+import { Link } from "../display/link";
 import { blank } from "../examples/gallery";
+import { hashOf } from "../state/places";
 import { checked } from "../state/query_checks";
 import { admin, asked, attempt, queries, refresh, streams, trials, view } from "../state/server_state";
 import { millis } from "../state/solution_store";
@@ -76,9 +78,9 @@ function Line({ trial }: { trial: Trial }) {
   return (
     <tr>
       <td>
-        <button type="button" class="plain link" title={trial.query} onClick={() => (view.value = { kind: "trials", id: trial.id })}>
+        <Link class="plain link" href={hashOf(["trials", trial.id])} title={trial.query} act={() => (view.value = { kind: "trials", id: trial.id })}>
           {nameOf(trial)}
-        </button>
+        </Link>
       </td>
       <td>{rangeOf(trial)}</td>
       <td class={`state ${STATES[trial.state]}`} title={trial.reason ?? ""}>

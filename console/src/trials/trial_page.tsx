@@ -6,19 +6,21 @@ import { client, type Side, type Trial } from "../api/client";
 import { repeat } from "../api/polling";
 import { Plots } from "../chart/chart";
 import { count, duration, moment, some } from "../display/format";
+import { Link } from "../display/link";
 import { Split } from "../display/split";
 import { Promote } from "../query/promotion";
 import { Filter } from "../solutions/column_heading";
 import { Why } from "../solutions/explanation";
-import { selected } from "../solutions/selection";
+import { selected, useSought } from "../solutions/selection";
 import { showAll } from "../solutions/sort_order";
 import { Table } from "../solutions/table";
+import { hashOf } from "../state/places";
 import { Source } from "../state/query_source";
 import { admin, attempt, queries, view } from "../state/server_state";
 import { millis } from "../state/solution_store";
 import { add, choose, differences, open, show, tabs, unused } from "../state/tabs";
 import { Timeline } from "../timeline/timeline";
-import { ALL_SIDES, type Cursor, DASHES, FIRST, hasEnded, labelOf, linesOf, nameOf, type Page, rangeOf, readPage, slotsOf } from "./trial_results";
+import { ALL_SIDES, type Cursor, DASHES, FIRST, hasEnded, labelOf, linesOf, nameOf, type Page, rangeOf, readPage, readRow, slotsOf } from "./trial_results";
 
 const EVERY_MS = 500;
 const UNBOUNDED = { from: Number.NaN, to: Number.NaN };
@@ -47,9 +49,9 @@ export function TrialPage({ id }: { id: string }) {
     <article class="page trial" aria-label="Trial">
       <header>
         <p>
-          <button type="button" class="plain link" onClick={showTrials}>
+          <Link class="plain link" href={hashOf(["trials"])} act={showTrials}>
             All trials
-          </button>
+          </Link>
         </p>
         <h1>{trial ? `Trial of ${trial.compare_with === null ? "a new text" : nameOf(trial)}` : "Trial"}</h1>
         {fault && (
@@ -141,7 +143,7 @@ function Actions({ trial }: { trial: Trial }) {
           </button>
         ) : (
           <>
-            {differs && query.state === "running" && <Promote class="primary" name={query.name} wish={trial} done={promoted} />}
+            {differs && query.state === "running" && <Promote name={query.name} wish={trial} done={promoted} />}
             <button type="button" class="bad" title="Forgets the trial and what it found; no query changes" onClick={() => end("the trial is discarded")}>
               Discard
             </button>
@@ -186,6 +188,7 @@ function Found({ trial }: { trial: Trial }) {
     });
     return () => void (over = true);
   }, [ended, sides.join(" "), at]);
+  useSought(page.rows, ended ? (wanted) => readRow(trial, wanted) : null);
   useEffect(showAll, []);
   const plots = useMemo(() => {
     const slots = slotsOf(trial);

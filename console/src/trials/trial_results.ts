@@ -59,6 +59,14 @@ export async function readPage(trial: Trial, sides: readonly Side[], after: Curs
   return { rows, next: { ...after, ...Object.fromEntries(sides.map((side, k) => [side, after[side] + taken[k]!])) } };
 }
 
+/** A solution by the id of its row: its side and its number there; null if it is not kept. */
+export async function readRow(trial: Trial, id: string): Promise<Row | null> {
+  const [name, number] = id.split(" ");
+  const side = ALL_SIDES.find((each) => each === name);
+  const after = Number(number);
+  return side ? (rowsOf(trial, side, after, await client.trialSolutions(trial.id, side, { after, limit: 1 }))[0] ?? null) : null;
+}
+
 function rowsOf(trial: Trial, side: Side, after: number, found: Awaited<ReturnType<typeof client.trialSolutions>>): Row[] {
   const apart = trial.compare_with === null ? {} : { [FOUND_BY]: labelOf(side) };
   return found.map((each, k) => ({
