@@ -157,9 +157,9 @@ def test_static_rules_read_the_background(tmp_path: Path, rules: str, found: lis
 
 
 def test_the_page(tmp_path: Path) -> None:
-    """The examples of the page on this language run, and the first gives the line that the page shows."""
-    page = (Path(__file__).parents[2] / "docs/etalis.md").read_text(encoding="utf-8")
-    program, stream, averages, routes, writer = re.findall(r"^```prolog\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    """The examples of the pages on this language run, and the first gives the line that the page shows."""
+    page, other = ((Path(__file__).parents[2] / "docs" / name).read_text(encoding="utf-8") for name in ("etalis.md", "etalis-lists.md"))
+    program, stream, writer, routes, averages = re.findall(r"^```prolog\n(.*?)^```$", page + other, re.MULTILINE | re.DOTALL)
     found = run_program(tmp_path, program, stream)
     assert len(found) == 6
     (shown,) = re.findall(r"`(\{.*\})`", page)

@@ -105,6 +105,8 @@ def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
             for called, rule in calls.get(pending.pop(), {}).items():
                 if called == key:
                     expected = "rules that bind their variables by themselves; over the background, a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
+                    if any(isinstance(argument, ListTerm) for each in statics.conditions[key] for argument in each.head.args):
+                        expected = "functions of lists such as member, length and sum_list, or a body that binds the list"
                     refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, program.text, expected)
                 if called not in reached:
                     reached.add(called)

@@ -85,14 +85,14 @@ REFUSED = [
     ("p(X) :- q(f(X)). q(f(1)). r(f(X)) :- p(X). d <- a.", "function term f/1"),
     ("p(1). d(L) <- a where setof(X, p(X), L).", "no declarative goal"),
     ("p(1). d(X) <- a(X) where p(X + 1).", "arithmetic in an argument of p/1"),
-    ("len([], 0). len([_|T], N) :- len(T, M), N is M + 1. d(N) <- a(L) where len(L, N).", "recursive"),
+    ("len([], 0). len([_|T], N) :- len(T, M), N is M + 1. d(N) <- a(L) where len(L, N).", "recursive.*functions of lists"),
 ]
 
 
 @pytest.mark.parametrize(("program", "reason"), REFUSED)
 def test_refusals(program: str, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("epsparql.etalis.statics.datalog.MOST_FACTS", 2_000)
-    with pytest.raises(epsparql.QueryError, match=reason) as refused:
+    with pytest.raises(epsparql.QueryError, match=f"(?s){reason}") as refused:
         epsparql.parse(query_text(program)[0])
     assert refused.value.code == "ele-refused"
     assert refused.value.expected
