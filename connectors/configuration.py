@@ -65,7 +65,7 @@ def read_connector_file(path: Path) -> ConnectorFile:
     except OSError as error:
         raise WrongOption(f"{path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise WrongOption(f"{path} is not UTF-8") from None
+        raise WrongOption(f"{path} is not UTF-8; save it in that encoding") from None
     except tomllib.TOMLDecodeError as error:
         raise WrongOption(f"{path} is no TOML: {error}") from None
     try:
@@ -185,7 +185,7 @@ def _check_credentials(given: Mapping[str, Any], system: System, places: Credent
     for name in system.credentials:
         variable, path = given.get(f"{name}_env"), given.get(f"{name}_file")
         if variable is not None and path is not None:
-            raise WrongOption(f"give either {name}_env or {name}_file")
+            raise WrongOption(f"give {name}_env or {name}_file, and not both")
         for option, value in ((f"{name}_env", variable), (f"{name}_file", path)):
             if value is not None and not (isinstance(value, str) and value and "\0" not in value):
                 raise WrongOption(f"{option} must be a string that is not empty")
@@ -195,14 +195,18 @@ def _check_credentials(given: Mapping[str, Any], system: System, places: Credent
             places.check_file(f"{name}_file", path)
 
 
+def _scheme_list(system: System) -> str:
+    return " or ".join(f"{scheme}://" for scheme in system.schemes)
+
+
 def _check_url(url: str, system: System, places: CredentialPlaces) -> None:
     try:
         parts = urlsplit(url)
         host, password, user = parts.hostname, parts.password, parts.username
     except ValueError:
-        raise WrongOption("url is no URL") from None
+        raise WrongOption(f"url is no URL; expected {_scheme_list(system)} and a host") from None
     if parts.scheme not in system.schemes or not host:
-        raise WrongOption(f"url must begin with {' or '.join(f'{scheme}://' for scheme in system.schemes)} and name a host")
+        raise WrongOption(f"url must begin with {_scheme_list(system)} and name a host")
     if password is not None or (user is not None and not system.user_in_url):
         raise WrongOption(
             "url holds a credential; give user here, and the place of the rest with " + ", ".join(f"{each}_env" for each in system.credentials)

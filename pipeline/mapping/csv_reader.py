@@ -84,7 +84,7 @@ def read_header(body: bytes, dialect: CsvDialect) -> list[str]:
     if not names:
         raise FormatError("csv", "the body has no header", 1, 1, "a first line with the names of the columns")
     if len(names) > MOST_COLUMNS:
-        raise FormatError("csv", f"the header names {len(names)} columns, and at most {MOST_COLUMNS} are read", 1, 1)
+        raise FormatError("csv", f"the header names {len(names)} columns, and at most {MOST_COLUMNS} are read", 1, 1, "fewer columns")
     return names
 
 

@@ -17,7 +17,7 @@ def propose_for_file(path: Path, base: str, choices: Choices) -> Proposal:
     Raises: SourceFault; AmbiguousDates; InvalidMapping where the zone of `choices` is none.
     """
     suffix = path.suffix.lower()
-    if suffix not in MAPPED_SUFFIXES:
+    if suffix not in MAPPED_SUFFIXES and path.exists():
         raise SourceFault(path, f"no mapping is proposed for the suffix {suffix!r}", expected=", ".join(MAPPED_SUFFIXES))
     try:
         return propose_mapping(read_file(path), MAPPED_SUFFIXES[suffix], base, choices)

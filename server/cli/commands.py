@@ -17,7 +17,7 @@ from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import MissingExtra, check_extra
 from epsparql.solutions.policies import PolicyFault
 from server.cli.subcommands.backup import add_backup
-from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
+from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client, explain_silence
 from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, GREEN, OK, RED, Commands, add_command, add_policy, fail, paint
 from server.cli.subcommands.diagnose import print_silent
@@ -103,8 +103,14 @@ def _fault_of_functions() -> Exception | None:
     return None
 
 
+_FIRST_STEPS = """Begin with a file of your own: `epsparql map FILE` proposes a mapping, and `epsparql replay --query Q.rq --stream FILE
+--mapping mapping.json` runs a query over it. `epsparql COMMAND --help` has the options of a command, and a server shows the documentation at /docs.
+"""
+
+
 def _top_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="epsparql", description="epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF.")
+    about = "epsparql evaluates continuous EP-SPARQL queries over streams of time-stamped RDF, or over rows of CSV and JSON."
+    parser = argparse.ArgumentParser(prog="epsparql", description=about, epilog=_FIRST_STEPS)
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version and exit.")
     return parser
 
@@ -178,7 +184,7 @@ class _Version(argparse.Action):
 
 # ---------------------------------------------------------------- serve
 def _add_serve(commands: Commands) -> None:
-    from server.cli.settings_doc import group_settings, show_default
+    from server.cli.settings_doc import form_of, group_settings, show_default
     from server.settings import CONFIG, REMOVED, RENAMED, flag_of
 
     about = "Run the server. Each setting can also be an environment variable EPSPARQL_*, or a line of the TOML file of --config."
@@ -199,7 +205,7 @@ def _add_serve(commands: Commands) -> None:
                 more = {"action": "extend", "nargs": "+", "metavar": setting.metadata["form"]}
             repeated = " The flag may be repeated." * bool(more)
             group.add_argument(
-                flag_of(setting.name), help=about + repeated, **more
+                flag_of(setting.name), help=about + repeated, **({"metavar": form_of(setting)} | more)
             )  # read with the variables and the file, so that faults are told alike
     for former in RENAMED.values():
         parser.add_argument(flag_of(former), help=argparse.SUPPRESS)
@@ -597,8 +603,12 @@ def _trial(arguments: argparse.Namespace) -> int:
         options |= {"policy": arguments.policy} if arguments.policy else {}
         with _progress() as tell:
             document = try_query(connect_client(arguments), text, options, lambda done, of: tell(ReplayStep(done, of)))
-    except (SourceFault, ApiError, Unreachable, WrongServer) as fault:
+    except (SourceFault, ApiError, WrongServer) as fault:
         return fail(fault)
+    except BrokenPipeError:
+        raise
+    except (OSError, Unreachable) as fault:
+        return fail(explain_silence(arguments, fault), BROKEN)
     for line in describe_trial(document):
         print(line, file=sys.stderr)
     return OK if document["state"] == "completed" else fail(f"the trial failed: {document['reason']}")

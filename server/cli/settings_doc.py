@@ -25,6 +25,21 @@ _FIRST = {
     "audit_bytes": "audit",
 }
 """The groups of the settings in the help: the first setting of each, and its title."""
+_FORMS = {
+    "_s ": "SECONDS",
+    "retain_age": "TIME",
+    "_bytes": "SIZE",
+    "_memory": "SIZE",
+    "max_body": "SIZE",
+    "max_bodies": "SIZE",
+    "max_frame": "SIZE",
+    "max_query ": "SIZE",
+    "max_background": "SIZE",
+    "max_sparql_answer": "SIZE",
+    "Path": "PATH",
+    "str": "TEXT",
+}
+"""Parts of a setting's name and type, and the form of its values: the first one that fits counts, and N fits all."""
 _HEADER = "| setting | default | meaning |\n|---|---|---|"
 
 
@@ -41,6 +56,13 @@ def group_settings() -> list[tuple[str, list[Field[Any]]]]:
             groups.append((_FIRST[setting.name], []))
         groups[-1][1].append(setting)
     return groups
+
+
+def form_of(setting: Field[Any]) -> str:
+    """Return what a flag's help shows in place of its value."""
+    if setting.metadata["form"]:
+        return str(setting.metadata["form"])
+    return next((form for part, form in _FORMS.items() if part in f"{setting.name} {setting.type}"), "N")
 
 
 def _rows() -> Iterator[str]:

@@ -28,7 +28,7 @@ def parse_event_id(text: str) -> EventId:
     """Return the id that a text gives. Raises: ValueError."""
     found = _ID.fullmatch(text)
     if found is None or int(found[1]) < 1:
-        raise ValueError(f"{text[:40]!r} is not the id of an event")
+        raise ValueError(f"{text[:40]!r} is not the id of an event; expected one such as 42-1")
     return EventId(int(found[1]), int(found[2]))
 
 

@@ -41,7 +41,7 @@ async def start_tail(service: Service, stream: Stream, last: int, after: EventId
         look = await service.inspector.read_last(stream, last, head) if stream.accepted and last else None
         return TailStart(() if look is None else look.pieces[::-1], head)
     if after.offset - 1 > head:
-        raise ValueError(f"the log ends at position {head}, before the event {after}")
+        raise ValueError(f"the log ends at position {head}, before the event {after}; give an id that this server has sent, or none")
     found = await service.inspector.read_after(stream, after.offset - 1)
     return TailStart(_cut_read(found, after), found.position)
 

@@ -101,7 +101,9 @@ class TargetPolicy:
             async with asyncio.timeout(_RESOLVING_S):
                 found = await asyncio.get_running_loop().getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError, TimeoutError) as error:
-            raise TargetRefused(f"the host {target.host!r} is not found: {error or 'no answer'}") from None
+            raise TargetRefused(
+                f"the host {target.host!r} is not found: {error or 'no answer'}; check its spelling, and this machine's name server"
+            ) from None
         addresses = tuple(dict.fromkeys(ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found))
         if target.host not in self._names:
             for address in addresses:

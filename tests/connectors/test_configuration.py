@@ -33,7 +33,7 @@ REFUSED = [
     pytest.param(NATS | {"on_error": "ignore"}, "on_error must be one of refuse, skip, dead_letter", id="not allowed"),
     pytest.param(NATS | {"stream": ""}, "stream must not be empty", id="empty"),
     pytest.param(NATS | {"password": "s3cret"}, "name its place with password_env or password_file", id="password"),
-    pytest.param(NATS | {"password_env": "A", "password_file": "b"}, "either password_env or password_file", id="two places"),
+    pytest.param(NATS | {"password_env": "A", "password_file": "b"}, "give password_env or password_file, and not both", id="two places"),
     pytest.param(NATS | {"password_env": 7}, "password_env must be a string", id="no name"),
     pytest.param(NATS | {"url": "nats://me:s3cret@127.0.0.1"}, "url holds a credential", id="password in the URL"),
     pytest.param(NATS | {"url": "nats://s3cret@127.0.0.1"}, "url holds a credential", id="token in the URL"),
@@ -95,7 +95,11 @@ def test_wrong_files_are_named(text: str, message: str, tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_told_in_words(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"\xe9")
-    for name, why in (("none", "cannot be read: No such file or directory"), ("", "cannot be read: Is a directory"), ("latin", "is not UTF-8")):
+    for name, why in (
+        ("none", "cannot be read: No such file or directory"),
+        ("", "cannot be read: Is a directory"),
+        ("latin", "is not UTF-8; save it in that encoding"),
+    ):
         with pytest.raises(WrongOption) as refused:
             read_connector_file(tmp_path / name)
         assert str(refused.value) == f"{tmp_path / name} {why}"

@@ -89,6 +89,15 @@ def texts() -> dict[str, str]:
 TEXTS = texts()
 
 
+def test_pages_are_short() -> None:
+    """A page can be read in eleven minutes; a decision is a page of paper."""
+    words = {page.relative_to(ROOT).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md")}
+    decisions = {page: count for page, count in words.items() if "decisions/0" in page}
+    assert len(decisions) <= 45
+    assert {page: count for page, count in decisions.items() if count > 400} == {}
+    assert {page: count for page, count in words.items() if count > 2_500} == {}
+
+
 def test_there_is_what_is_checked() -> None:
     assert {"README.md", "language/time.md", "background.md", "serve --help", "replay --help"} <= TEXTS.keys()
     assert len(TEXTS["serve --help"]) > 3_000

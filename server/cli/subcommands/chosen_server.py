@@ -68,6 +68,13 @@ def connect_client(arguments: argparse.Namespace, environment: Mapping[str, str]
         raise WrongServer(f"{ca_file} has no certificates that can be read: {error.strerror or error}") from None
 
 
+def explain_silence(arguments: argparse.Namespace, fault: Exception, environment: Mapping[str, str] = os.environ) -> str:
+    """Say which server does not answer a command, why, and what to do."""
+    wanted = arguments.server or environment.get(VARIABLE) or DEFAULT
+    why = getattr(fault, "strerror", None) or fault
+    return f"the server {wanted} does not answer: {why}; `epsparql serve` starts one, and --server names another"
+
+
 def _find_named(name: str, path: Path) -> tuple[str, dict[str, str]]:
     """Return the URL of a server in the file, and the place of its token."""
     import tomllib  # help does without it

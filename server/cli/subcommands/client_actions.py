@@ -36,7 +36,7 @@ def list_queries(client: Client, arguments: Namespace) -> None:
     """Print the queries, with the warnings of those that are named, or of the first ones: each costs a request."""
     queries = [each for each in client.queries() if not arguments.name or each["name"] in arguments.name]
     if unknown := set(arguments.name) - {each["name"] for each in queries}:
-        raise WrongInput(f"there is no query {min(unknown)!r}")
+        raise WrongInput(f"there is no query {min(unknown)!r}; `epsparql queries` lists all")
     documents = [document for each in queries[: None if arguments.name else MOST_WARNED] if (document := _find_query(client, each["name"]))]
     if arguments.json:
         return _print_json([*documents, *queries[len(documents) :]])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
+from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client, explain_silence
 from server.cli.subcommands.definition import BROKEN, EMITS, OK, USER_FAULT, Commands, add_command, add_policy, fail
 from server.cli.subcommands.diagnose import add_diagnose
 
@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (OSError, Unreachable) as fault:
-        return fail(f"the server does not answer: {fault}; `epsparql serve` starts one, and --server names another", BROKEN)
+        return fail(explain_silence(arguments, fault), BROKEN)
     return OK
 
 

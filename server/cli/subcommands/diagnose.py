@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.extras import check_extra
 from epsparql.solutions.policies import PolicyFault
-from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client
+from server.cli.subcommands.chosen_server import WrongServer, add_server_options, connect_client, explain_silence
 from server.cli.subcommands.definition import BROKEN, OK, USER_FAULT, Commands, add_command, fail
 from server.cli.subcommands.input_options import add_dead_letters, add_inputs, add_on_error, find_letters_fault
 
@@ -89,7 +89,7 @@ def _ask_server(arguments: argparse.Namespace) -> int:
     except ApiError as fault:
         return fail(fault, USER_FAULT if fault.status < 500 else BROKEN)
     except (OSError, Unreachable) as fault:
-        return fail(f"the server does not answer: {fault}; `epsparql serve` starts one, and --server names another", BROKEN)
+        return fail(explain_silence(arguments, fault), BROKEN)
     return print_diagnosis(document, as_json=arguments.json)
 
 

@@ -166,9 +166,12 @@ def test_a_refused_line_is_named_in_its_file(
     assert client.stream(stream)["accepted"] == 5
 
 
-def test_a_server_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["queries", "--server", "http://127.0.0.1:9"]) == 1
-    assert "does not answer" in capsys.readouterr().err
+@pytest.mark.parametrize("command", ["queries", "diagnose alarm", "trial q.rq"])
+def test_a_server_that_is_not_there(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("q.rq").write_text("SELECT * { ?s ?p ?o }", encoding="utf-8")
+    assert main([*command.split(), "--server", "http://127.0.0.1:9"]) == 1
+    assert "the server http://127.0.0.1:9 does not answer: Connection refused; `epsparql serve` starts one" in capsys.readouterr().err
 
 
 def test_a_server_has_a_name(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
