@@ -33,6 +33,8 @@ DATA = ROOT.parent / "shared" / "data"
 PAGE = (ROOT / "docs" / "applications.md").read_text(encoding="utf-8")
 PROGRAMS = ROOT / "examples" / "papers"
 EXAMPLE = "http://example.org/"
+DISTANCE = "PREFIX ep: <urn:epsparql:function:>\n"
+"""The experiments declare the prefix where they run."""
 EARTHQUAKE = "2011-03-11T05:46:24Z"
 MINUTE, HOUR = 60_000_000, 3_600_000_000
 Solution = dict[str, str]
@@ -359,7 +361,7 @@ def weather(quantities: Sequence[str], first: str, last: str) -> list[Event]:
 
 def test_blizzards_and_their_areas(replays: Replays) -> None:
     """Warnings and areas are searched for again among all chains of readings."""
-    texts = {name.replace(" ", "_"): text for name, text in (blizzard_rules("<= 2") | AREAS).items()}
+    texts = {name.replace(" ", "_"): DISTANCE + text for name, text in (blizzard_rules("<= 2") | AREAS).items()}
     [shown] = blocks("Blizzards and their areas")
     assert squeezed(shown) in map(squeezed, texts.values())
     events = weather(("wind_speed", "visib"), "2013-02-08T00:00", "2013-02-09T23:59")
@@ -442,7 +444,7 @@ def test_places_nearby(replays: Replays) -> None:
     detected = Event(iri("station/SFO"), iri("detects"), iri("BlizzardWarning"), micros("2013-01-01T00:00"))
     near = {
         local(each["place"]): float(each["km"])
-        for each in replays.queries({"q": NEARBY}, [detected], "".join(p.coordinate_triples() for p in airports.values()))
+        for each in replays.queries({"q": DISTANCE + NEARBY}, [detected], "".join(p.coordinate_triples() for p in airports.values()))
     }
     distances = {code: kilometres(airports["SFO"], place) for code, place in airports.items() if code != "SFO"}
     assert near == pytest.approx({code: km for code, km in distances.items() if km < 50})
