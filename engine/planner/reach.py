@@ -10,7 +10,7 @@ from typing import NamedTuple, assert_never
 from engine.kernel.state import layout as c
 from engine.messages import Micros
 from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists, is_policed, list_conjuncts, span_of
-from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
+from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network, find_waiting
 from engine.planner.groups_and_modifiers import has_window
 from engine.planner.operators.path_reachability import may_be_empty
 from epsparql import algebra as a
@@ -293,10 +293,12 @@ class _Finder:
             return x
         if isinstance(pattern, a.EqLeftJoin):
             return _widest(x, self.look_back(other, min(span, find_scope(kept, self.matches).longest)))
-        own = c.FOREVER if pattern.condition is None else span_of(list_conjuncts(pattern.condition))
-        if own >= c.FOREVER:
+        conditions = [] if pattern.condition is None else list_conjuncts(pattern.condition)
+        own, waiting = span_of(conditions), find_waiting(kept, other, conditions) if self.policy == UNRESTRICTED else c.FOREVER
+        if min(own, waiting) >= c.FOREVER:
             return self._none("an optional part: FILTER(getDURATION() < ...) in its group bounds that")
-        back = _further(own, self.look_back(other, own).start)
+        seen = self.look_back(other, own)
+        back = min(_further(own, seen.start), _further(waiting, seen.end))
         return _widest(x, _Back(back, back))
 
     def _find_timer(self, pattern: a.WithoutFor | a.Alarm | a.Instant, span: Micros) -> _Back:

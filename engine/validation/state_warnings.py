@@ -12,7 +12,7 @@ from engine.kernel.state import layout as c
 from engine.pattern_scope import Matches, Policed, Scope, Variables, find_scope, is_policed, list_conjuncts, list_subexpressions, span_of
 from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.planner.builder.correlation import alternatives, essential
-from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network
+from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network, find_waiting, list_positive_conditions
 from engine.planner.builder.join_nodes import lives_of
 from engine.planner.builder.join_order import order_triples
 from engine.planner.builder.temporal_relations import relation_of
@@ -38,6 +38,7 @@ UNBOUNDED, NEVER_MATCHES = "unbounded-state", "never-matches"
 _CONTRADICTION = "nothing matches here: its conditions on start and end times contradict each other; change one of them"
 _OR_INSTANTS = "; if no event of its streams lasts, their setting instants: true bounds it too"
 _BOUND = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
+_TIME_BETWEEN = 'a FILTER in it on the time between both, such as ?end1 - ?end2 < "PT1H"^^xsd:duration'
 _IN_GROUP = f"{_BOUND} in its group bounds that"
 _ON_CHAIN = f"WITHIN after it, or {_BOUND} in its group, bounds that"
 _LIKE_ABSENCE = f"WITHOUT ... FOR, SEQ ... WITHOUT with WITHIN, or OPTIONAL with {_BOUND} in its group and FILTER(!BOUND(...)) after it keep less"
@@ -160,12 +161,12 @@ class _Reader:
                 self.read_pattern(left, under)
                 self.read_pattern(right, under)
             case a.Filter(condition, inner):
-                self.expressions((condition,), self.scope(inner), under)
+                self.expressions((condition,), self.scope(inner), under, inner)
                 self.read_pattern(inner, replace(under, span=min(under.span, span_of(list_conjuncts(condition)))))
             case a.Within(inner, limit):
                 self.read_pattern(inner, replace(under, span=min(under.span, limit)))
             case a.Extend(inner, _, expression):
-                self.expressions((expression,), self.scope(inner), under)
+                self.expressions((expression,), self.scope(inner), under, inner)
                 self.read_pattern(inner, under)
             case a.Minus():
                 self._minus(pattern, under)
@@ -271,36 +272,38 @@ class _Reader:
 
     def _sought(self, name: str, at: Span, timed: bool) -> None:
         if timed:
-            self._warn(at, f"{name} keeps the solutions of its group for ever, and nothing bounds that; {_INSTEAD[name]}")
+            bound = "nothing bounds that" if name == "MINUS" else f"only {_TIME_BETWEEN}, bounds that"
+            self._warn(at, f"{name} keeps the solutions of its group for ever, and {bound}; {_INSTEAD[name]}")
 
     def _optional(self, join: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, under: Under) -> None:
         x, y, at = self.scope(join.left), self.scope(join.right), self._at(join, under)
-        bounds = bounds_of(join, under.span, y if isinstance(join, a.SeqRightJoin) else x)
-        if c.FOREVER in bounds.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed and not self._said("unbounded-optional", at):
+        kept = y if isinstance(join, a.SeqRightJoin) else x
+        bounds = bounds_of(join, under.span, kept, occurrence=self.occurrence, bounds=self.policy == UNRESTRICTED)
+        if c.FOREVER in bounds.lives and (x if isinstance(join, a.SeqRightJoin) else y).timed:
             side, group = ("on its left", "the left group") if isinstance(join, a.SeqRightJoin) else ("of its group", "the group")
-            self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {_BOUND} directly in {group} bounds that")
+            limits = f"{_BOUND} directly in {group} bounds that, and so does {_TIME_BETWEEN}"
+            self._warn(at, f"{self._written(at)} keeps the solutions {side} for ever: {limits}")
         if join.condition is not None:
             self.expressions((join.condition,), x.joined(y), under)
         self.read_pattern(join.left, replace(under, span=bounds.spans[0]))
         self.read_pattern(join.right, replace(under, span=bounds.spans[1]))
 
-    def _said(self, code: str, at: Span) -> bool:
-        return any(doubt.code == code and doubt.span == at for doubt in self.parsed.warnings)
-
     def _read_without(self, pattern: a.SeqWithout | a.JoinWithout, under: Under) -> None:
         span = under.span if pattern.within is None else min(under.span, pattern.within)
         x, y, at, ordered = self.scope(pattern.left), self.scope(pattern.right), self._at(pattern, under), isinstance(pattern, a.SeqWithout)
         sides, kept = ("on its left", x) if ordered else ("on both sides", x.joined(y))
+        lives, between = under.network.find_blocking(pattern)
+        waiting = lives[0] if ordered else max(lives)
         _, lag = find_passing(x, y, self.scope(pattern.absent), ordered=ordered)
         if lag < c.FOREVER:
             pass  # what is absent bounds what is kept, as long as it comes
-        elif span == c.FOREVER and (x.timed or not ordered):
+        elif min(span, waiting) == c.FOREVER and (x.timed or not ordered):
             self._warn(at, f"{'SEQ' if ordered else 'AND'} ... WITHOUT keeps the solutions {sides} and of what is absent for ever: {_ON_CHAIN}")
         else:
-            self._absent(pattern, kept, span, at)
+            self._absent(pattern, kept, min(span, between), at)
         for side in (pattern.left, pattern.right):
             self.read_pattern(side, replace(under, span=span))
-        self.read_pattern(pattern.absent, replace(under, span=blocking_life(kept, span)))
+        self.read_pattern(pattern.absent, replace(under, span=blocking_life(kept, min(span, between))))
 
     def _absent(self, pattern: a.SeqWithout | a.JoinWithout, kept: Scope, span: int, at: Span) -> None:
         if blocking_life(kept, span) == c.FOREVER and self.scope(pattern.absent).timed:
@@ -331,17 +334,26 @@ class _Reader:
             self.read_pattern(once.until, replace(under, span=c.FOREVER))
 
     # ------------------------------------------------ EXISTS
-    def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under) -> None:
-        """Warn of what EXISTS in the expressions looks for, beside the solutions of which they are asked."""
+    def expressions(self, expressions: Iterable[a.Expression], kept: Scope, under: Under, around: a.Pattern | None = None) -> None:
+        """Warn of what EXISTS in the expressions looks for, beside the solutions of which they are asked.
+
+        `around` is the pattern of these solutions, if it is one.
+        """
         for expression in expressions:
             for part in list_subexpressions(expression):
                 if isinstance(part, a.Exists):
-                    self._exists(part, kept, under)
+                    self._exists(part, kept, under, around)
 
-    def _exists(self, exists: a.Exists, kept: Scope, under: Under) -> None:
+    def _waits(self, sought: a.Pattern, around: a.Pattern | None) -> bool:
+        """Return whether no condition bounds for how long what is sought may decide on a solution of `around`."""
+        if around is None or self.policy != UNRESTRICTED:
+            return True
+        return find_waiting(around, sought, list_positive_conditions(sought), self.occurrence) == c.FOREVER
+
+    def _exists(self, exists: a.Exists, kept: Scope, under: Under, around: a.Pattern | None) -> None:
         at = self._at(exists, under)
         wanted = [essential(pattern, kept, self.scope) for pattern in alternatives(exists.pattern)]
         name = "NOT EXISTS" if self._written(beginning(at, "NOT")) == "NOT" else "EXISTS"
-        self._sought(name, at, any(self.scope(pattern).timed for pattern in wanted))
+        self._sought(name, at, any(self.scope(pattern).timed and self._waits(pattern, around) for pattern in wanted))
         for pattern in wanted:
             self.read_pattern(pattern, replace(under, span=c.FOREVER, outer=under.outer | kept.certain))

@@ -171,9 +171,8 @@ class _Reader:
                     pass  # read below, together with the others of the group
                 case s.BindElement(expression, variable, _):
                     self._assigned(expression, variable, before, kinds, scope)
-                case s.OptionalElement(inner, span):
+                case s.OptionalElement(inner, _):
                     self._read_group(inner, inherited, before)
-                    self._optional(inner, span)
                 case s.MinusElement(inner, _) | s.GraphElement(_, inner, _) | s.WindowElement(_, inner, _):
                     self._read_group(inner, inherited)
                 case s.SubSelectElement(select, _):
@@ -208,12 +207,6 @@ class _Reader:
                 if isinstance(element, s.BindElement) and bound[element.variable.name] == 1 and element.variable.name not in outside:
                     known[element.variable.name] = Kinds(self._names, dict(known)).infer_kind(element.expression)
         return kinds
-
-    def _optional(self, group: s.GroupGraphPattern, span: Span) -> None:
-        if not self._windowed and not any(isinstance(element, s.FilterElement) and _limits_duration(element.condition) for element in group.elements):
-            message = "OPTIONAL keeps all solutions of its group since the start"
-            remedy = 'FILTER(getDURATION() < "PT1H"^^xsd:duration) directly in its group bounds it'
-            self._warn("unbounded-optional", f"{message}: {remedy}", Span(span.start, span.start + len("OPTIONAL")))
 
     # ------------------------------------------------ expressions
     def _conditions(self, conditions: Sequence[s.Expression], scope: Set[str], kinds: Kinds, what: str) -> None:
@@ -280,16 +273,3 @@ def _asked(modifier: s.SolutionModifier, items: tuple[s.SelectItem, ...]) -> lis
     """Return the expressions in which an aggregate may stand, but for WHILE of a run."""
     selected = [item.expression for item in items if item.expression is not None]
     return [*selected, *modifier.having, *(key.expression for key in modifier.order)]
-
-
-def _limits_duration(condition: s.Expression) -> bool:
-    """Return whether the condition bounds getDURATION() from above."""
-    match condition:
-        case s.Binary(s.BinaryOperator.AND, left, right, _):
-            return _limits_duration(left) or _limits_duration(right)
-        case s.Binary(s.BinaryOperator.LESS | s.BinaryOperator.LESS_OR_EQUAL, s.BuiltInCall("GETDURATION"), s.StringLiteral(), _):
-            return True
-        case s.Binary(s.BinaryOperator.GREATER | s.BinaryOperator.GREATER_OR_EQUAL, s.StringLiteral(), s.BuiltInCall("GETDURATION"), _):
-            return True
-        case _:
-            return False

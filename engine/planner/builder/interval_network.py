@@ -107,6 +107,15 @@ class IntervalNetwork:
         whole, interval = self.intervals.get(id(joined)), self.intervals.get(id(part))
         return c.FOREVER if whole is None or interval is None else max(self._find_most(whole.end, interval.end), 0)
 
+    def find_blocking(self, pattern: a.SeqWithout | a.JoinWithout) -> tuple[tuple[int, int], int]:
+        """Return how long (µs) after its end a left, or right, operand of a WITHOUT waits for the other one.
+
+        Also return how long one of what is absent may decide: it lies between the operands of SEQ, or inside the
+        joined interval.
+        """
+        lives = self.find_lives(pattern.left, pattern.right)
+        return lives, max(lives[0], 0) if isinstance(pattern, a.SeqWithout) else self.find_longest(pattern)
+
 
 NO_NETWORK = IntervalNetwork(a.Values((), ()), {})
 
@@ -129,6 +138,26 @@ def find_network(pattern: a.Pattern, span: int = c.FOREVER, wanted: Iterable[a.E
     except Contradiction:
         return IntervalNetwork(pattern, intervals, bounds, True)
     return IntervalNetwork(pattern, intervals, bounds)
+
+
+def find_waiting(kept: a.Pattern, other: a.Pattern, conditions: Iterable[a.Expression], occurrence: int = c.FOREVER) -> int:
+    """Return how long (µs) after its end a solution of `other` may decide on one of `kept`: both satisfy all of the
+    conditions.
+    """
+    return max(find_network(a.Join(kept, other), wanted=conditions, occurrence=occurrence).find_lives(kept, other)[1], 0)
+
+
+def list_positive_conditions(pattern: a.Pattern) -> list[a.Expression]:
+    """Return the conditions that each solution of a pattern passes, as part of it or with what is around it."""
+    match pattern:
+        case a.Filter(condition, inner):
+            return list_conjuncts(condition) + list_positive_conditions(inner)
+        case a.Join() | a.SeqJoin() | a.EqJoin() | a.RelationJoin():
+            return list_positive_conditions(pattern.left) + list_positive_conditions(pattern.right)
+        case a.Within(inner) | a.Extend(inner) | a.Graph(_, inner):
+            return list_positive_conditions(inner)
+        case _:
+            return []
 
 
 def _joins_intervals(x: int, y: int, _most: int) -> bool:

@@ -18,7 +18,7 @@ def depends_on_solution(expression: a.Expression) -> bool:
 def plan_bind(builder: PlanBuilder, pattern: a.Extend, target: Target, span: int, wanted: Conditions) -> None:
     check_functions([pattern.expression])
     kept = builder.scope(pattern.pattern)
-    marks, (expression,) = plan_marks(builder, [pattern.expression], kept)
+    marks, (expression,) = plan_marks(builder, [pattern.expression], kept, pattern.pattern)
     own = [e for e in wanted if pattern.variable in variables_of(e)]
     rest = [e for e in wanted if e not in own]
     if isinstance(pattern.expression, a.Var):  # nothing to ask the host

@@ -19,6 +19,7 @@ from engine.planner.builder.correlation import (
     refuse_correlation,
     sides_of,
 )
+from engine.planner.builder.interval_network import find_waiting
 from engine.planner.builder.local_subjects import note_subject
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import check_functions
@@ -38,16 +39,17 @@ INTERVAL = a.Coalesce(
 def plan_exists(builder: PlanBuilder, kind: int, pattern: a.Pattern, other: a.Pattern, target: Target) -> Target:
     """Plan EXISTS or NOTEXISTS of `other`; return where the solutions of `pattern` are to go."""
     node, kept = builder.add_node(Node(kind, life_left=c.NEVER), target), builder.scope(pattern)
-    _plan_sought(builder, node, kept, other)
+    _plan_sought(builder, node, kept, other, pattern)
     note_subject(builder, node, pattern, other)
     builder.fragment.deciding[node, c.LEFT] = kept.timeless
     return node, c.LEFT
 
 
-def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern) -> None:
+def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Pattern, around: a.Pattern | None = None) -> None:
     """Plan the pattern of an EXISTS as the right side of a node.
 
-    What of it looks at the outer solution becomes the node's condition.
+    What of it looks at the outer solution becomes the node's condition. `around` is the pattern of the outer solution,
+    if times that it binds may bound how long what is sought may decide.
     """
     node = builder.node(number)
     other, lifted, _ = lift_conditions(builder, essential(pattern, kept, builder.scope), kept)
@@ -61,6 +63,8 @@ def _plan_sought(builder: PlanBuilder, number: int, kept: Scope, pattern: a.Patt
         set_marks(builder, number, marks)
     refuse_correlation(builder, other, kept)
     node.life_right, node.timeless = c.FOREVER, kept.timeless or y.timeless
+    if around is not None and builder.options.expires and builder.options.bounds:
+        node.life_right = find_waiting(around, other, lifted, builder.options.occurrence)
     node.key, node.rest = builder.key_columns(kept, y)
     inside = replace_fields(builder, outer=builder.outer | kept.certain)
     plan_undecided(inside, other, (number, c.RIGHT), kept)
@@ -80,9 +84,11 @@ def set_marks(builder: PlanBuilder, node: int, marks: list[int]) -> None:
     builder.fragment.edges += [(mark, c.RIGHT) for mark in marks]
 
 
-def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope) -> tuple[list[int], list[a.Expression]]:
+def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope, around: a.Pattern | None = None) -> tuple[list[int], list[a.Expression]]:
     """Return nodes that keep the solutions of the EXISTS in the conditions, and the conditions with variables in the
     place of each EXISTS.
+
+    `around` is the pattern whose solutions are judged, if it is one.
     """
     patterns = dict.fromkeys(part for condition in wanted for part in list_subexpressions(condition) if isinstance(part, a.Exists))
     marks: list[int] = []
@@ -92,7 +98,7 @@ def plan_marks(builder: PlanBuilder, wanted: Conditions, kept: Scope) -> tuple[l
             optional = find_optional(essential(pattern, kept, builder.scope), kept, builder.scope)
             if optional is None:
                 node, variable = _add_mark(builder)
-                _plan_sought(builder, node, kept, pattern)
+                _plan_sought(builder, node, kept, pattern, around)
                 found = [(node, variable)]
             else:
                 found = _plan_optional_inside(builder, kept, optional)

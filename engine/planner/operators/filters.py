@@ -6,7 +6,7 @@ EXISTS becomes a node that decides. All other conditions, and spans, go down as 
 from functools import reduce
 
 from engine.kernel.state import layout as c
-from engine.pattern_scope import Scope, has_exists, list_conjuncts, span_of
+from engine.pattern_scope import has_exists, list_conjuncts, span_of
 from engine.physical_plan.plan import Node
 from engine.planner.builder.correlation import is_correlated
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
@@ -33,7 +33,7 @@ def plan_filter(builder: PlanBuilder, pattern: a.Filter, target: Target, span: i
                 plain.append(part)
     check_functions([*plain, *marked])
     if marked:
-        target = _plan_marked(builder, marked, kept, target)
+        target = _plan_marked(builder, marked, pattern.pattern, target)
     for k, (kind, sought) in enumerate(decided):  # solutions come to the last one first
         before = reduce(lambda inner, each: a.Filter(a.Exists(each[1]), inner), decided[k + 1 :], pattern.pattern)
         target = plan_exists(builder, kind, before, sought, target)
@@ -60,12 +60,13 @@ def _plan_judge(builder: PlanBuilder, condition: a.Expression, inner: a.Pattern,
     return builder.add_extend(verdict, question_of(builder, condition, inner), (judge, c.LEFT)), c.LEFT
 
 
-def _plan_marked(builder: PlanBuilder, wanted: Conditions, kept: Scope, target: Target) -> Target:
+def _plan_marked(builder: PlanBuilder, wanted: Conditions, pattern: a.Pattern, target: Target) -> Target:
     """Plan a node that finds out what the EXISTS of the conditions say, before one that judges.
 
     Solutions that differ by this alone are one.
     """
-    marks, conditions = plan_marks(builder, wanted, kept)
+    kept = builder.scope(pattern)
+    marks, conditions = plan_marks(builder, wanted, kept, pattern)
     forget = builder.add_move(target, [], keep=True)
     columns = {builder.node(mark).column for mark in marks}
     builder.node(forget).hide = builder.add_slots(variable for variable, column in builder.fragment.columns.items() if column in columns)

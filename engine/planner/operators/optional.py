@@ -11,6 +11,7 @@ from engine.pattern_scope import Scope, asks_identity, list_conjuncts, span_of
 from engine.physical_plan.join_trees import Linear, Pairing
 from engine.physical_plan.plan import Node, PairNodes
 from engine.planner.builder.background_probe import plan_undecided
+from engine.planner.builder.interval_network import find_waiting
 from engine.planner.builder.join_nodes import PlacedJoin, add_join
 from engine.planner.builder.local_subjects import note_subject
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
@@ -33,16 +34,29 @@ class OptionalBounds(NamedTuple):
     spans: tuple[int, int]
 
 
-def bounds_of(pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin, span: int, kept: Scope, *, expires: bool = True) -> OptionalBounds:
+def bounds_of(
+    pattern: a.LeftJoin | a.EqLeftJoin | a.SeqRightJoin,
+    span: int,
+    kept: Scope,
+    *,
+    occurrence: int = c.FOREVER,
+    expires: bool = True,
+    bounds: bool = True,
+) -> OptionalBounds:
     """Return how far an optional join looks whose `kept` side has this scope; `span` is that of the solutions that
     are wanted of it.
 
-    If nothing `expires`, it looks at all that ever came. Equal intervals are equally long, so EQUALSOPTIONAL looks at
+    If nothing `expires`, it looks at all that ever came. With `bounds`, conditions that compare times of both sides say
+    how long a goal may decide. Equal intervals are equally long, so EQUALSOPTIONAL looks at
     no longer ones than are wanted, unless the kept side may be timeless: then a longer one still decides on it
     (docs/decisions/0053-bounds-on-durations.md).
     """
-    own = span_of([] if pattern.condition is None else list_conjuncts(pattern.condition))
+    conditions = [] if pattern.condition is None else list_conjuncts(pattern.condition)
+    own = span_of(conditions)
     life, own = (own, own) if expires else (c.FOREVER, absent_span(c.FOREVER, own))
+    if expires and bounds:
+        sides = (pattern.right, pattern.left) if isinstance(pattern, a.SeqRightJoin) else (pattern.left, pattern.right)
+        life = min(life, find_waiting(*sides, conditions, occurrence))
     match pattern:
         case a.LeftJoin():
             return OptionalBounds(own, (c.NEVER, life), (span, own))
@@ -62,7 +76,8 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
     check_functions([] if pattern.condition is None else [pattern.condition])
     kind, relation = KINDS[type(pattern)]
     kept = y if kind == c.OPTIONALSEQ else x
-    bounds = bounds_of(pattern, span, kept, expires=builder.options.expires)
+    options = builder.options
+    bounds = bounds_of(pattern, span, kept, occurrence=options.occurrence, expires=options.expires, bounds=options.bounds)
     down, _, own = split_conditions(wanted, kept.certain, frozenset())
     marks, conditions = plan_marks(builder, [] if pattern.condition is None else [pattern.condition], x.joined(y))
     node = Node(kind, relation, bounds.span, timeless=x.timeless or y.timeless)

@@ -3,6 +3,7 @@
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, looks_at_time
 from engine.physical_plan.plan import Node
+from engine.planner.builder.join_nodes import shorten_lives
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
 from epsparql import algebra as a
@@ -47,8 +48,10 @@ def plan_without(builder: PlanBuilder, pattern: a.SeqWithout | a.JoinWithout, ta
     joined, ordered = x.joined(y), isinstance(pattern, a.SeqWithout)
     relation, life_right = (c.SEQ, c.FOREVER) if ordered else (c.ANY, span)
     node = Node(c.WITHOUT, relation, span, life_left=span, life_right=life_right, timeless=x.timeless or y.timeless or z.timeless)
+    lives, between = builder.network.find_blocking(pattern)
+    shorten_lives(node, (lives[0], c.FOREVER) if ordered else lives)  # SEQ stores no right side, whose partners come before
     node.key2, node.rest2 = builder.key_columns(joined, z)
-    blocking = node.life_blocker = blocking_life(x if ordered else joined, span, expires=builder.options.expires)
+    blocking = node.life_blocker = blocking_life(x if ordered else joined, min(span, between), expires=builder.options.expires)
     passing, lag = find_passing(x, y, z, ordered=ordered)
     if builder.options.passes and lag < blocking:
         node.keep, node.life_blocker = passing, lag
@@ -58,7 +61,7 @@ def plan_without(builder: PlanBuilder, pattern: a.SeqWithout | a.JoinWithout, ta
     number = builder.add_node(node, target)
     if ordered and not y.timeless:
         builder.fragment.strict |= {(number, c.LEFT), (number, c.BLOCKER)}
-    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(blocking, span))
+    builder.plan_pattern(pattern.absent, (number, c.BLOCKER), absent_span(blocking, min(span, between)))
     builder.plan_pattern(pattern.left, (number, c.LEFT), span, to_left)
     builder.plan_pattern(pattern.right, (number, c.RIGHT), span, to_right)
 

@@ -11,9 +11,11 @@ import epsparql
 from engine.engine import Engine
 from engine.explain import explain
 from engine.kernel.state import layout as c
+from engine.messages import ADD, DROP, REPLACE
 from engine.planner import CHOICES
 from engine.planner.builder.difference_bounds import Contradiction, DifferenceBounds
 from engine.validation.validate import check
+from tests.engine.background.test_background_update import Change, agree
 from tests.reference.evaluator import Occurrence
 from tests.soak import examples
 from tests.support.feeds import PREFIXES, parse_facts, parse_feed, show
@@ -106,7 +108,9 @@ LIFE = [
         [("kept until PT9S after its end", "kept for the instant"), ("kept until PT9S after its end", "not stored")],
         id="inside a chain",
     ),
-    pytest.param(f"{A} OPTIONAL {{ {B} {C} FILTER(?e3 <= ?e1 + {seconds(1)}) }}", [("kept for ever", "kept for ever")], id="not below OPTIONAL"),
+    pytest.param(
+        f"{A} OPTIONAL {{ {B} {C} FILTER(?e3 <= ?e1 + {seconds(1)}) }}", [("kept for ever", "kept for ever")], id="not between two below OPTIONAL"
+    ),
     pytest.param(f"{{ {A} UNION {{ ?k :D ?e1 }} }} {B} FILTER(?e1 < ?e2 && ?e2 < ?e1 + {seconds(1)})", [("kept for ever",) * 2], id="not from UNION"),
     pytest.param(f"{A} {B} {{ ?k :D ?e1 }} FILTER(?e2 < ?e1)", [("kept for ever",) * 2] * 2, id="a variable that is bound elsewhere"),
 ]
@@ -124,6 +128,39 @@ def test_check_warns_of_what_is_kept_for_ever(pattern: str) -> None:
     warned = {warning.code for warning in check(epsparql.parse(query))}
     joins = [step for step in explain(epsparql.parse(query).query).plan if step.operator in ("AND", "SEQ")]
     assert ("unbounded-state" in warned) == any(step.unbounded for step in joins)
+
+
+DECIDING = [
+    pytest.param(
+        f"{A} OPTIONAL {{ {B} FILTER(?e1 - ?e2 < {seconds(9)}) }}", "OPTIONAL", ("not stored", "kept less than PT9S after its end"), id="OPTIONAL"
+    ),
+    pytest.param(f"{A} OPTIONAL {{ {B} FILTER(?e1 >= ?e2) }}", "OPTIONAL", ("not stored", "kept for ever"), id="OPTIONAL, no bound"),
+    pytest.param(f"{A} FILTER EXISTS {{ {B} FILTER(?e1 - ?e2 < {seconds(9)}) }}", "EXISTS", ("kept less than PT9S after its end",), id="EXISTS"),
+    pytest.param(
+        f"{A} FILTER(?o1 = 7 || NOT EXISTS {{ {B} FILTER(?e2 > ?e1 - {seconds(9)}) }})",
+        "EXISTS",
+        ("kept less than PT9S after its end",),
+        id="NOT EXISTS",
+    ),
+    pytest.param(
+        f"{A} SEQ {B} WITHOUT {{ ?k :C ?x }} FILTER(?e2 - ?e1 < {seconds(9)})",
+        "SEQ ... WITHOUT",
+        ("kept less than PT9S after its end",) * 2,
+        id="WITHOUT",
+    ),
+    pytest.param(
+        f"{A} AND {B} WITHOUT {{ ?k :C ?x }} FILTER(?e1 <= ?e2 && ?e2 - ?s1 < {seconds(9)} && ?s1 <= ?s2)",
+        "AND ... WITHOUT",
+        ("kept less than PT9S after its end", "kept for the instant", "kept less than PT9S after its end"),
+        id="AND ... WITHOUT",
+    ),
+]
+
+
+@pytest.mark.parametrize(("pattern", "operator", "kept"), DECIDING)
+def test_how_long_what_decides_on_absence_is_kept(pattern: str, operator: str, kept: tuple[str, ...]) -> None:
+    plan = explain(epsparql.parse(f"{PREFIXES}SELECT * WHERE {{ {pattern} }}").query).plan
+    assert [tuple(each.time for each in step.keeps) for step in plan if step.operator == operator] == [kept]
 
 
 CONTRADICTIONS = [
@@ -203,6 +240,11 @@ def feeds() -> st.SearchStrategy[list[Occurrence]]:
 @settings(max_examples=examples(10_000, 100), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(query=networks(), fed=feeds(), facts=st.sampled_from(("", "", "", "A(x,0)", "C(x,1) B(y,0)")))
 def test_networks_find_what_the_definitions_say(query: str, fed: list[Occurrence], facts: str) -> None:
+    assert_agrees(query, fed, facts)
+
+
+def assert_agrees(query: str, fed: list[Occurrence], facts: str) -> None:
+    """Planned and unplanned, a query finds what the reference evaluator finds."""
     queries, streams, background = {"q": query}, {"default": fed}, parse_facts(facts)
     note(query)
     note(show(fed))
@@ -210,3 +252,51 @@ def test_networks_find_what_the_definitions_say(query: str, fed: list[Occurrence
     expected = run_oracle(queries, streams, background)
     assert results(queries, run(log).emitted) == expected
     assert results(queries, run(log, unplanned=CHOICES).emitted) == expected
+
+
+@st.composite
+def decided(draw: st.DrawFn) -> str:
+    """Draw a part that decides on a solution by its absence or presence, with comparisons of the times of both."""
+    left, right, other = (draw(st.sampled_from(("?k :A", "?k :B", "?l :B", "?k :C", "?m :C"))) for _ in range(3))
+    limits = st.sampled_from(("", "", f"FILTER(getDURATION() <= {seconds(2)})"))
+    first, second = (
+        f"{predicate} ?o{n} {draw(limits)} BIND(getSTARTTIME() AS ?s{n}) BIND(getENDTIME() AS ?e{n})" for n, predicate in ((1, left), (2, right))
+    )
+    conditions = " && ".join(draw(st.lists(comparisons([1, 2]), min_size=1, max_size=3)))
+    return draw(
+        st.sampled_from(
+            (
+                f"{first} OPTIONAL {{ {second} FILTER({conditions}) }}",
+                f"{first} OPTIONAL {{ {second} {{ {other} ?o3 }} FILTER({conditions}) }}",
+                f"{{ {first} }} EQUALSOPTIONAL {{ {second} FILTER({conditions}) }}",
+                f"{{ {second} FILTER({conditions}) }} OPTIONALSEQ {{ {first} }}",
+                f"{first} FILTER NOT EXISTS {{ {second} FILTER({conditions}) }}",
+                f"{first} FILTER EXISTS {{ {{ {second} }} SEQ {{ {other} ?o3 }} FILTER({conditions}) }}",
+                f"{first} FILTER(?o1 = 1 || EXISTS {{ {second} FILTER({conditions}) }})",
+                f"{first} BIND(EXISTS {{ {second} FILTER({conditions}) }} AS ?found)",
+                f"{{ {first} }} SEQ {{ {second} }} WITHOUT {{ {other} ?o3 }} FILTER({conditions})",
+                f"{{ {first} }} AND {{ {second} }} WITHOUT {{ {other} ?o3 }} FILTER({conditions})",
+            )
+        )
+    )
+
+
+def changes() -> st.SearchStrategy[list[Change]]:
+    triples = st.builds("{}({},{})".format, st.sampled_from("ABC"), st.sampled_from("xy"), st.integers(0, 1))
+    facts = st.lists(triples, min_size=1, max_size=2, unique=True).map(lambda found: tuple(parse_facts(" ".join(found))))
+    kinds = st.tuples(st.sampled_from((ADD, ADD, REPLACE)), facts) | st.just((DROP, ()))
+    return st.lists(st.builds(lambda before, kind: Change(before, "", *kind), st.integers(0, 8), kinds), max_size=3)
+
+
+@settings(max_examples=examples(3_000, 20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(pattern=decided(), fed=feeds(), changing=changes(), cuts=st.frozensets(st.integers(1, 10), max_size=2))
+def test_what_decides_finds_what_the_definitions_say(pattern: str, fed: list[Occurrence], changing: list[Change], cuts: frozenset[int]) -> None:
+    """The background may change, and the engine may be restored, at any entry."""
+    query = f"{PREFIXES}SELECT * WHERE {{ {pattern} }}"
+    if not changing:
+        assert_agrees(query, fed, "")
+        return
+    note(query)
+    note(show(fed))
+    note(str(changing))
+    agree(query, list(dict.fromkeys(fed)), changing, cuts)

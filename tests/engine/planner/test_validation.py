@@ -19,7 +19,9 @@ from epsparql.terms import XSD
 from tests.support import query_strategies
 
 PROLOGUE = f"PREFIX : <http://e/> PREFIX xsd: <{XSD}> "
-HOUR = 'FILTER(getDURATION() < "PT1H"^^xsd:duration)'
+ONE_HOUR = '"PT1H"^^xsd:duration'
+HOUR = f"FILTER(getDURATION() < {ONE_HOUR})"
+EARLIER, LATER = "?x :p ?y BIND(getENDTIME() AS ?e)", f"?x :q ?z BIND(getENDTIME() AS ?e2) FILTER(?e - ?e2 < {ONE_HOUR})"
 
 
 def split(marked: str) -> tuple[str, list[str]]:
@@ -51,7 +53,7 @@ KEPT = [
     pytest.param("{?x :p ?y} |OPTIONALSEQ| {?x :q ?z}", "directly in the left group bounds that", id="OPTIONALSEQ"),
     pytest.param(f"?x :p ?y |OPTIONAL| {{?x :q ?z {HOUR.replace('PT1H', 'P1M')}}}", "OPTIONAL keeps the solutions of its group for ever", id="OPTIONAL of a month"),
     pytest.param(f"?x :p ?y |MINUS| {{?x :q ?z {HOUR}}}", "nothing bounds that; WITHOUT ... FOR", id="MINUS"),
-    pytest.param("?x :p ?y FILTER |NOT EXISTS| {?x :q ?z}", "NOT EXISTS keeps the solutions of its group for ever, and nothing bounds that", id="NOT EXISTS"),
+    pytest.param("?x :p ?y FILTER |NOT EXISTS| {?x :q ?z}", "NOT EXISTS keeps the solutions of its group for ever, and only a FILTER in it on the time between both", id="NOT EXISTS"),
     pytest.param("?x :p ?y BIND(|EXISTS| {?x :q ?z} AS ?e)", "FILTER(BOUND(...))", id="EXISTS in BIND"),
     pytest.param(f"?x :p ?y OPTIONAL {{ ?x :q ?z {HOUR} FILTER(?z = 1 && |exists| {{?x :q ?z}}) }}", "EXISTS keeps", id="EXISTS in an optional join"),
     pytest.param("{?x :p ?y} SEQ {?x :q ?z} |WITHOUT| {?x :r ?w}", "SEQ ... WITHOUT keeps the solutions on its left and of what is absent", id="WITHOUT"),
@@ -86,6 +88,11 @@ BOUNDED = [
     "{?x :p ?y} EQUALSOPTIONAL {?x :q ?z}",
     f"{{?x :p ?y {HOUR}}} OPTIONALSEQ {{?x :q ?z}}",
     f"?x :p ?y OPTIONAL {{?x :q ?z . ?z :r ?w {HOUR}}}",
+    f"{EARLIER} OPTIONAL {{ {LATER} }}",
+    f"{EARLIER} FILTER NOT EXISTS {{ {LATER} }}",
+    f"{EARLIER} FILTER(?y = 1 || EXISTS {{ {LATER} }})",
+    f"{EARLIER} BIND(EXISTS {{ {LATER} }} AS ?found)",
+    f"{{ {EARLIER} }} SEQ {{ {LATER.partition('FILTER')[0]} }} WITHOUT {{ ?x :r ?w }} FILTER(?e2 - ?e < {ONE_HOUR})",
     "?x :p ?y MINUS {?w :q ?z}",
     "?x :p ?y MINUS { VALUES ?x { 1 } }",
     "{?x :p ?y} SEQ {?x :q ?z} WITHIN 5 WITHOUT {?x :r ?w}",
@@ -112,7 +119,7 @@ def test_what_named_windows_hold_is_bounded() -> None:
 
 def test_an_optional_is_doubted_once() -> None:
     parsed = parse(PROLOGUE + "SELECT * { ?x :p ?y OPTIONAL { ?x :q ?z } }")
-    assert [doubt.code for doubt in (*parsed.warnings, *check(parsed))] == ["unbounded-optional"]
+    assert [doubt.code for doubt in (*parsed.warnings, *check(parsed))] == ["unbounded-state"]
 
 
 def test_of_many_doubts_the_first_are_spelled_out() -> None:
