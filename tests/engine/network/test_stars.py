@@ -121,7 +121,7 @@ def test_stars_of_queries_that_share_a_part_keep_nothing() -> None:
     queries = {name: f"{PREFIXES}SELECT * {{ {GROUP} . ?n :{name} ?z }}" for name in ("r", "s", "t")}
     engine, found = run_engine(entries(queries, (), [parse_body(0, f"{WHOLE}; _ r 3, _ s 4 @1"), parse_body(1, WHOLE)], ()))
     assert (engine.goals, found) == (0, 2)
-    assert any(member.network.host.shares.numbered for member in engine.members)
+    assert any(member.network.host.shares.numbered for member in engine.registry.members)
 
 
 def test_more_solutions_of_a_star_than_a_step_makes() -> None:
