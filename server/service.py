@@ -11,6 +11,7 @@ from pipeline.log.catalog import MAX_AHEAD
 from pipeline.parquet_export import Exporter
 from pipeline.replication.replicator import Replicator
 from pipeline.runners.engine_report import EngineReport, ReportReader
+from pipeline.runners.goal_questions import GoalAsker
 from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import Batch, read_batch
 from server.admission import Admission
@@ -43,7 +44,7 @@ class Service:
         self.settings, self.clock, self.log = settings, clock, log
         log.default_ahead = MAX_AHEAD
         self.solutions, self.texts = SolutionReader(settings.data), ParsedTexts(settings.data)
-        self._reports = ReportReader(settings.data)
+        self._reports, self.goals = ReportReader(settings.data), GoalAsker(settings.data)
         self.catalog = CatalogView(log, self.solutions)
         self.background = BackgroundManager(log)
         self.inspector = StreamInspector(settings.data, clock)

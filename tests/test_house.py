@@ -81,7 +81,7 @@ LARGE_CLASSES = {
 """Classes outside of tests with more than 15 public methods or 10 fields, each with its reason."""
 BASELINE = {
     "docstring sentences of more than 25 words": 4,
-    "lines of docstrings of more than 120 columns": 43,
+    "lines of docstrings of more than 120 columns": 41,
     "docstrings that begin like a fragment": 0,
     "class names twice in a package": 0,
     "functions of more than 7 parameters": 0,

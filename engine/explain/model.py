@@ -26,6 +26,7 @@ from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
+from epsparql.etalis.binarization import BinaryRule
 from epsparql.renderer.queries import render
 from epsparql.solutions.policies import UNRESTRICTED
 
@@ -52,6 +53,7 @@ class Explanation:
     reach: Reach | None = None  # of a query over streams
     message_key: MessageKey | None = None  # if its stream declared this, the query would have a partition key
     slices: TimeSlices | None = None  # by which partitions share a query without a key
+    rules: tuple[BinaryRule, ...] = ()  # those of a program
 
 
 @dataclass(frozen=True, slots=True)

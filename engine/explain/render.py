@@ -14,6 +14,7 @@ from engine.messages import MessageKey
 from engine.physical_plan.operator_names import RELATION_WORDS
 from engine.physical_plan.plan import COPIED, LOOKED_UP, WAITING
 from engine.planner.reach import Reach
+from epsparql.etalis.binarization import BinaryRule
 
 _ENTITIES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;"}
 DEEPEST = 12
@@ -42,6 +43,7 @@ def render_text(explanation: Explanation) -> str:
         [
             "query",
             *_cut(f"  {line}" for line in explanation.query.splitlines()),
+            *(["rules", *_cut(f"  {rule.write()}" for rule in explanation.rules)] if explanation.rules else []),
             "algebra",
             *_cut(f"  {line}" for line in tree([f"{item.node} {item.detail}".rstrip() for item in algebra], [item.inputs for item in algebra])),
             "plan",
@@ -172,6 +174,15 @@ def render_document(explanation: Explanation) -> dict[str, Any]:
     """
     return {
         "query": explanation.query,
+        "rules": [
+            {
+                "rule": rule.rule,
+                "event": rule.event,
+                "pattern": rule.pattern,
+                "waits": [{"event": event, "waits_for": awaited} for event, awaited in rule.waits_for],
+            }
+            for rule in explanation.rules
+        ],
         "algebra": [{"node": item.node, "detail": item.detail, "inputs": list(item.inputs)} for item in explanation.algebra],
         "plan": [_step(step) | ({"live": _live(rows)} if explanation.rows else {}) for step, rows in _with_rows(explanation)],
         "partition": {
@@ -219,7 +230,7 @@ def _live(rows: StepRows | None) -> dict[str, Any] | None:
 # ---------------------------------------------------------------- mermaid
 def mermaid(explanation: Explanation) -> str:
     """Draw the plan as a flowchart from the scans up; steps that keep something for ever are of the class `unbounded`."""
-    lines = ["flowchart BT"]
+    lines = ["flowchart BT", *_draw_rules(explanation.rules)]
     lines += [
         f"  s{n}{_box(phrases(step, rows))}{':::unbounded' if step.unbounded else ''}" for n, (step, rows) in enumerate(_with_rows(explanation))
     ]
@@ -228,6 +239,19 @@ def mermaid(explanation: Explanation) -> str:
     lines.append(f"  partition{_box([f'partition key: {key}', explanation.reason])}")
     lines.append("  classDef unbounded stroke:#c00,stroke-width:3px")
     return "\n".join(lines)
+
+
+def _draw_rules(rules: Sequence[BinaryRule]) -> Iterator[str]:
+    """Draw the rules of a program, each above those whose events it reads."""
+    if rules:
+        yield "  subgraph rules"
+        for number, rule in enumerate(rules):
+            waits = [f"{goal} waits for {awaited}" for goal, awaited in rule.waits_for]
+            yield f"  r{number}{_box([f'{rule.event} <- {rule.pattern}', *waits])}"
+        for number, rule in enumerate(rules):
+            read = re.findall(r"\bie[0-9]+\b", rule.pattern)
+            yield from (f"  r{below} --> r{number}" for below, other in enumerate(rules[:number]) if other.event in read)
+        yield "  end"
 
 
 def _box(lines: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ from engine.planner.operators.property_paths import plan_path
 from engine.planner.operators.triple_patterns import plan_triples
 from engine.planner.operators.without import plan_without, plan_without_for
 from engine.planner.queries import plan_query_form
-from engine.rewrite.operands import Operands, find_operands
+from engine.rewrite.operands import find_operands
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
 from epsparql.recursion import deep_stack
@@ -38,8 +38,7 @@ def plan_query(query: a.Query, names: NetworkNames) -> Fragment:
         read_policy(names.options.policy)
     except PolicyFault as fault:
         raise Refusal(str(fault)) from None
-    program = isinstance(query, a.Select) and query.program
-    builder = PlanBuilder(query, names, plan_pattern, operands=Operands() if program else find_operands(query.pattern))
+    builder = PlanBuilder(query, names, plan_pattern, operands=find_operands(query))
     for variable in sorted(find_variables(query), key=lambda v: v.name):
         builder.column(variable)
     for stream in query.streams:

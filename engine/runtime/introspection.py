@@ -5,8 +5,9 @@ It also tells the size of what collectors hold.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
+from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -75,20 +76,52 @@ class PartialMatch:
     binding: dict[str, str]
 
 
-def list_partial_matches(network: Network, planned: Planned, passed: int) -> list[PartialMatch]:
-    """Return the oldest MOST_MATCHES partial matches of a query that may still be completed, by their ends.
+MatchOrder = Literal["oldest", "newest", "progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchWish:
+    """Says which partial matches are wanted: those whose variables have the values of `where`, in an order, `most` of
+    them.
+
+    `progress` begins with those that most operands have reached, the newest first.
+    """
+
+    order: MatchOrder = "oldest"
+    most: int = MOST_MATCHES
+    where: dict[str, str] = field(default_factory=dict)
+
+
+OLDEST = MatchWish()
+
+
+def list_partial_matches(network: Network, planned: Planned, passed: int, wish: MatchWish = OLDEST) -> list[PartialMatch]:
+    """Return partial matches of a query that may still be completed.
 
     Nothing comes any more before the instant `passed`.
     """
     names = [(variable.name, column) for variable, column in planned.columns.items() if not variable.hidden]
-    found = [match for place, stage in planned.stages.items() for match in _list_goals(network, planned, (place, stage), names, passed)]
-    return sorted(found, key=lambda match: (match.end, match.start, match.first, sorted(match.binding.items())))[:MOST_MATCHES]
+    found = [match for place, stage in planned.stages.items() for match in _list_goals(network, planned, (place, stage), names, passed, wish)]
+    return sort_matches(found, wish)
+
+
+def sort_matches(found: list[PartialMatch], wish: MatchWish) -> list[PartialMatch]:
+    """Return as many matches as are wanted, in the order that is wanted."""
+    found = sorted(found, key=lambda match: (match.end, match.start, match.first, sorted(match.binding.items())))
+    if wish.order != "oldest":
+        found.reverse()
+    if wish.order == "progress":
+        found.sort(key=lambda match: match.first - match.last)
+    return found[: wish.most]
 
 
 def _list_goals(
-    network: Network, planned: Planned, staged: tuple[tuple[int, int], tuple[int, int]], names: list[tuple[str, int]], passed: int
+    network: Network, planned: Planned, staged: tuple[tuple[int, int], tuple[int, int]], names: list[tuple[str, int]], passed: int, wish: MatchWish
 ) -> Iterator[PartialMatch]:
-    """Yield the oldest goals of a side, from the oldest on. Those of a shared subplan are in its own columns."""
+    """Yield goals of a side in the order that is wanted, as many as are wanted.
+
+    Those of a shared subplan are in its own columns.
+    """
     place, stage = staged
     net, node = network.net, planned.at.node + place[0]
     reading, held = network.host.shares.find_reading(planned, node), network.host.shares.find_keeper(planned, node)
@@ -98,15 +131,54 @@ def _list_goals(
     if reading is not None:
         shared = dict(zip(reading.subplan.columns, reading.share.columns, strict=True))
         names = [(name, shared[column]) for name, column in names if column in shared]
-    goal, expired, told = int(net.stores[c.SIDES * held + place[1], c.HEAD]), max(int(net.at[c.NOW]), passed) - life, 0
-    while goal != c.NONE and told < MOST_MATCHES:
+    expired = max(int(net.at[c.NOW]), passed) - life
+    first = int(net.stores[c.SIDES * held + place[1], c.HEAD])
+    for goal in _take_oldest(network, first, expired) if wish == OLDEST else _choose_goals(network, first, expired, names, wish):
         row = net.rows[goal]
-        start, end = int(row["start"]), int(row["end"])
-        if end >= expired:
-            terms = ((name, int(row["terms"][column - c.VAR])) for name, column in names)
-            yield PartialMatch(start, end, *stage, {name: network.arrays.terms.text(term) for name, term in terms if term})
+        terms = ((name, int(row["terms"][column - c.VAR])) for name, column in names)
+        yield PartialMatch(int(row["start"]), int(row["end"]), *stage, {name: network.arrays.terms.text(term) for name, term in terms if term})
+
+
+def _take_oldest(network: Network, goal: int, expired: int) -> Iterator[int]:
+    """Yield the oldest goals from one on: a report lists them, so it reads no others."""
+    rows, told = network.net.rows, 0
+    while goal != c.NONE and told < MOST_MATCHES:
+        if int(rows[goal]["end"]) >= expired:
+            yield goal
             told += 1
-        goal = int(row["queue"])
+        goal = int(rows[goal]["queue"])
+
+
+def _choose_goals(network: Network, goal: int, expired: int, names: list[tuple[str, int]], wish: MatchWish) -> list[int]:
+    """Return those goals, from one on, that are wanted. Each distinct value of a variable is compared once."""
+    rows, after = network.net.rows, network.net.rows["queue"].tolist()
+    chain = list[int]()
+    while goal != c.NONE:
+        chain.append(goal)
+        goal = after[goal]
+    goals = np.array(chain, np.int64)
+    goals = goals[rows["end"][goals] >= expired]
+    columns = dict(names)
+    for name, value in wish.where.items():
+        if name not in columns:
+            return []
+        terms = rows["terms"][goals, columns[name] - c.VAR]
+        named = [term for term in np.unique(terms).tolist() if term and is_value(network.arrays.terms.text(term), value)]
+        goals = goals[np.isin(terms, np.array(named, np.int64))]
+    chosen: list[int] = (goals[: wish.most] if wish.order == "oldest" else goals[-wish.most :]).tolist()
+    return chosen
+
+
+def is_value(text: str, value: str) -> bool:
+    """Return whether a term in N-Triples is the value that somebody wrote: as such a term, as an IRI or its last part, or as
+    the text of a literal.
+    """
+    if text == value or text == f"<{value}>":
+        return True
+    if text.startswith('"'):
+        return text[1 : text.rindex('"')] == value
+    ends = f"/{value}>", f"#{value}>", f":{value}>"
+    return bool(value) and text.startswith("<") and (text.endswith(ends) or unquote(text).endswith(ends))
 
 
 def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:

@@ -24,7 +24,7 @@ from engine.rewrite import name_own_stream, rewrite_query
 from engine.runtime.dispatch import Layout, build_layout, find_sources
 from engine.runtime.event_queue import Choice, Waiting
 from engine.runtime.event_scheduler import ScheduledNetwork, find_reached
-from engine.runtime.introspection import OperatorState, PartialMatch, list_partial_matches, measure_progress
+from engine.runtime.introspection import OLDEST, MatchWish, OperatorState, PartialMatch, list_partial_matches, measure_progress
 from engine.runtime.locality import find_described
 from engine.runtime.watermarks import NO_TIME, StreamTime, find_query_time
 from engine.snapshot.network_state import restore, snapshot_network
@@ -366,12 +366,12 @@ class Registry:
         member, planned = self._find_query(registered)
         return measure_progress(member.network, planned)
 
-    def partial_matches(self, registered: int) -> list[PartialMatch]:
-        """Return the oldest partial matches of a running query."""
+    def partial_matches(self, registered: int, wish: MatchWish = OLDEST) -> list[PartialMatch]:
+        """Return partial matches of a running query, the oldest or those that are wanted."""
         member, planned = self._find_query(registered)
         if not self._is_turn(member):
             return []
-        return list_partial_matches(member.network, planned, member.passed)
+        return list_partial_matches(member.network, planned, member.passed, wish)
 
     def _is_turn(self, member: ScheduledNetwork) -> bool:
         """Return whether a network counts for all that share its queries by time: the next partition reads its events

@@ -29,6 +29,7 @@ from epsparql.algebra import (
     written_stream,
 )
 from epsparql.errors import QueryError, Span, Warning_
+from epsparql.etalis.binarization import list_binary_rules
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.renderer.queries import render
@@ -135,6 +136,8 @@ def explain_query(
     check_registration(text, name="explained", policies={"explained": policy})
     declared = explain.Declared(observed.message_keys, observed.instants)
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, declared)
+    if is_program(text):
+        found = replace_fields(found, rules=list_binary_rules(text))
     if observed.operators is not None:
         found = replace_fields(found, rows=explain.match_counts(found.plan, observed.operators))
     match form:
@@ -167,8 +170,8 @@ def propose_key(text: str, policy: str = UNRESTRICTED) -> str:
     return f"several partitions {'cannot share it' if found.slices is None else 'share it by time alone'}, because {found.reason}"
 
 
-def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[str, ...]:
-    """Return the words of the operands that a registered query joins, in order."""
+def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRICTED) -> tuple[tuple[str, ...], ...]:
+    """Return the words of the operands that each chain of a registered query joins, in order."""
     from engine.explain.operand_words import name_operands as name_parsed  # as above
 
     return name_parsed(epsparql.parse(text), default_graph, policy)

@@ -8,6 +8,7 @@ taken out of its place before it changes and put back after, and snapshots are n
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from engine.engine import Engine
@@ -21,7 +22,8 @@ from pipeline.log import LogReader
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.reader import Published
 from pipeline.partition_count import SNAPSHOT_WEIGHT, name_of
-from pipeline.runners.engine_report import Reporter
+from pipeline.runners.engine_report import Reporter, find_matches
+from pipeline.runners.goal_questions import GoalAnswerer
 from pipeline.runners.host_messages import Advance
 from pipeline.runners.snapshots import Snapshots
 
@@ -49,6 +51,7 @@ class EngineHost:
         self._snapshots = Snapshots(Path(data_dir) / "snapshots", self._name, share)
         self._reader = reader or LogReader(data_dir, sliced=not share.whole)
         self._reporter = Reporter(data_dir, self._name, time.monotonic)
+        self._answerer = GoalAnswerer(data_dir, self._name, time.monotonic)
         self._engine: Engine | None = None
         self._weight, self._snapshot_weight = 0, snapshot_weight  # the weight of all that was read since the last snapshot
         self.unswept = True
@@ -64,12 +67,12 @@ class EngineHost:
         try:
             for piece in self._feed(engine, hi, max_rows):
                 yield piece
-                self._reporter.tell(engine)  # now that it is committed
+                self._report_state(engine)  # now that it is committed
         except GeneratorExit:  # left between two pieces, where the engine is whole
             self._engine = engine
             raise
         self._engine = engine
-        self._reporter.tell(engine)
+        self._report_state(engine)
 
     @property
     def published(self) -> Published | None:
@@ -80,9 +83,13 @@ class EngineHost:
         return self._reader.published
 
     def tell(self) -> None:
-        """Report the size of the kept engine's state, if that is due."""
+        """Report the size of the kept engine's state, if that is due, and answer who asks for partial matches."""
         if self._engine is not None:
-            self._reporter.tell(self._engine)
+            self._report_state(self._engine)
+
+    def _report_state(self, engine: Engine) -> None:
+        self._reporter.tell(engine)
+        self._answerer.answer(engine.position, partial(find_matches, engine))
 
     def save(self) -> None:
         """Snapshot the kept engine, if it has read anything since the last one."""

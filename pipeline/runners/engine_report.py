@@ -18,7 +18,7 @@ from engine.deadlines import find_deadlines
 from engine.engine import Engine
 from engine.messages import Micros
 from engine.physical_plan.plan import Read
-from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, OperatorState, PartialMatch, Side, SideName
+from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, MatchWish, OperatorState, PartialMatch, Side, SideName
 from engine.runtime.query_registry import Registry
 from engine.state_size import Own, Quota, Usage
 from pipeline.partition_count import name_of, recorded
@@ -116,6 +116,14 @@ class Reporter:
             self._standings[network] = own
             found |= own
         return found
+
+
+def find_matches(engine: Engine, registered: int, wish: MatchWish) -> list[PartialMatch]:
+    """Return the partial matches of a query that are wanted; none of a query that does not run."""
+    for registry in engine.registries():
+        if any(registered in member.network.planned for member in registry.members):
+            return registry.partial_matches(registered, wish)
+    return []
 
 
 def _standing_of(registry: Registry, registered: int) -> Standing:

@@ -9,14 +9,16 @@ from starlette.requests import HTTPConnection
 from server.http.problem_details import bad_request
 
 _COMPARED = 200  # characters of a name
+OPEN = frozenset({"/queries/{name}/goals"})
+"""Variables of a query are parameters of these routes."""
 
 
 def check_parameters(connection: HTTPConnection) -> None:
     """Check the query parameters of a connection.
 
-    Raises: Fault 400 that names the nearest one which its route declares.
+    A route of OPEN checks them itself. Raises: Fault 400 that names the nearest one which its route declares.
     """
-    if not connection.scope["query_string"]:
+    if not connection.scope["query_string"] or connection.scope["route"].path in OPEN:
         return
     check_names(connection.query_params, list(dict.fromkeys(_declared(connection.scope["route"].dependant))), "query parameter")
 

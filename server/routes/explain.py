@@ -1,24 +1,35 @@
 """Shows how a query is evaluated, as JSON, text or a mermaid flowchart, and the partial matches that it keeps."""
 
 import asyncio
+from bisect import bisect_right
+from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Literal
+from itertools import accumulate
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
-from engine.runtime.introspection import PartialMatch, Side, SideName
+import epsparql
+from engine.runtime.introspection import MOST_MATCHES, OLDEST, MatchOrder, MatchWish, PartialMatch, Side, SideName
+from epsparql.etalis.parser.constants import written_term
+from epsparql.etalis.translator import is_program
+from epsparql.ntriples import parse_term
+from epsparql.terms import Variable
+from epsparql.trees import walk_nodes
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import Observed, explain_query, name_operands
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
-from server.http.problem_details import describe_responses
+from server.http.problem_details import Fault, Problem, describe_responses
+from server.http.query_parameters import check_names
 from server.routes.queries import find_standing
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
+_PATIENCE_S = 5.0
 
 
 class AlgebraItem(BaseModel):
@@ -154,18 +165,38 @@ class PlanReach(BaseModel):
     reason: str
 
 
+class PlanWait(BaseModel):
+    """Says which `event` of a program's rule is kept, and which one it waits for."""
+
+    event: str
+    waits_for: str
+
+
+class PlanRule(BaseModel):
+    """Describes a binary rule of a program: the `event` that it gives, and the `pattern` that this comes from.
+
+    `rule` is the label or head of the program's rule. Events between the steps of a rule are named ie1, ie2 and so on.
+    """
+
+    rule: str
+    event: str
+    pattern: str
+    waits: list[PlanWait]
+
+
 class PlanDocument(BaseModel):
     """Describes how a query is evaluated.
 
     The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and
-    what it reads of the background. `reach` is how far it reaches back by itself, over an empty background. It is
-    null for a rule over the background.
+    what it reads of the background. A program also has its rules. `reach` is how far it reaches back by itself, over an
+    empty background. It is null for a rule over the background.
 
     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers
     go. In a plan whose property path or rule is recursive, a step may feed several others.
     """
 
     query: str
+    rules: list[PlanRule]
     algebra: list[AlgebraItem]
     plan: list[PlanStep]
     partition: PlanPartition
@@ -199,11 +230,11 @@ class OperatorDocument(BaseModel):
 
 
 class PartialMatchDocument(BaseModel):
-    """Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own
+    """Describes a partial match: `reached` of the `of` operands of a chain of the query have matched, in the query's own
     words `operands`.
 
     `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound
-    variable.
+    variable, and of a program a term as its text has it.
     """
 
     reached: int
@@ -218,8 +249,9 @@ class PartialMatchDocument(BaseModel):
 class GoalsDocument(BaseModel):
     """Shows a query's partial matches (`goals`) by operator, outermost first, at a log position.
 
-    `operands` are those of the query's chain, in its own words. `partial_matches` are those that may still be completed, by their ends: the oldest
-    20. An ETALIS program has none here, and neither do the parts of a query whose operands are not joined, as under OPTIONAL.
+    `operands` are those of the query's chain, in its own words; of a UNION or a program, those of all chains that join
+    some. `partial_matches` are those that may still be completed, by their ends: the oldest 20. Parts of a query whose
+    operands are not joined, as under OPTIONAL, have none here.
     """
 
     offset: int
@@ -266,16 +298,42 @@ def _explain_registration(service: Service, registration: Registration, form: st
 
 
 @router.get(
-    "/queries/{name}/goals", dependencies=[READ], summary="Show a query's partial matches", responses=describe_responses(HTTPStatus.NOT_FOUND)
+    "/queries/{name}/goals",
+    dependencies=[READ],
+    summary="Show a query's partial matches",
+    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
 )
-async def get_goals(name: Name, service: Shared) -> GoalsDocument:
-    return await asyncio.to_thread(_describe_goals, service, service.catalog.get_query(name))
+async def get_goals(
+    name: Name,
+    request: Request,
+    service: Shared,
+    sort: Annotated[
+        MatchOrder, Query(description="The oldest come first, or the newest, or those that most operands have reached and of these the newest.")
+    ] = "oldest",
+    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many partial matches are listed.")] = MOST_MATCHES,
+) -> GoalsDocument:
+    """Show a query's partial matches.
+
+    Each other parameter is a variable of the query: `?order=o77` lists those in which ?order is `o77`. The value is the
+    last part of an IRI, the IRI, the text of a literal, or the term in N-Triples.
+    """
+    registration = service.catalog.get_query(name)
+    where = {parameter: value for parameter, value in request.query_params.items() if parameter not in ("sort", "limit")}
+    if where:
+        check_names(where, ["sort", "limit", *sorted(await asyncio.to_thread(_list_variables, registration))], "variable")
+    return await asyncio.to_thread(_describe_goals, service, registration, MatchWish(sort, limit, where))
 
 
-def _describe_goals(service: Service, registration: Registration) -> GoalsDocument:
+def _list_variables(registration: Registration) -> set[str]:
+    """Return the names of a query's variables."""
+    return {node.name for node in walk_nodes(epsparql.parse(registration.text).query) if isinstance(node, Variable) and not node.hidden}
+
+
+def _describe_goals(service: Service, registration: Registration, wish: MatchWish) -> GoalsDocument:
     report = service.read_report()
     standing = find_standing(report, registration)
-    words = list(name_operands(registration.text, registration.default_graph, registration.policy))
+    chains = name_operands(registration.text, registration.default_graph, registration.policy)
+    words = [word for chain in _list_joined(chains) for word in chain]
     if report is None or standing is None:
         return GoalsDocument(
             offset=0 if report is None else report.position, goals=0, state_bytes=0, operators=[], operands=words, partial_matches=[]
@@ -287,26 +345,45 @@ def _describe_goals(service: Service, registration: Registration) -> GoalsDocume
         for each in standing.operators
         if each.keeps
     ]
+    matches = standing.list_partial_matches() if wish == OLDEST else _ask_matches(service, registration, wish)
+    in_program = is_program(registration.text)
     return GoalsDocument(
         offset=report.position,
         goals=standing.usage.goals,
         state_bytes=standing.usage.state_bytes,
         operators=operators,
         operands=words,
-        partial_matches=[_describe_match(match, words) for match in standing.list_partial_matches()],
+        partial_matches=[_describe_match(match, chains, in_program=in_program) for match in matches],
     )
 
 
-def _describe_match(match: PartialMatch, words: list[str]) -> PartialMatchDocument:
-    reached = slice(match.first, match.last + 1)
+def _ask_matches(service: Service, registration: Registration, wish: MatchWish) -> list[PartialMatch]:
+    """Return the partial matches that are wanted, as the engines have them now. Raises: Fault 503."""
+    answer = service.goals.ask(registration.registered, wish, _PATIENCE_S)
+    if answer is None:
+        detail = f"the runner gave no answer within {_PATIENCE_S:g} s; without parameters the last report is shown"
+        raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "runner-busy", detail, query=registration.name))
+    return answer.matches
+
+
+def _list_joined(chains: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """Return the chains that join operands; of a query whose chains all have one operand, all of them."""
+    return [chain for chain in chains if len(chain) > 1] or chains
+
+
+def _describe_match(match: PartialMatch, chains: Sequence[Sequence[str]], *, in_program: bool) -> PartialMatchDocument:
+    ends = list(accumulate(map(len, chains)))
+    number = bisect_right(ends, match.first)
+    words = list(chains[number])
+    first, after = (place - ends[number] + len(words) for place in (match.first, match.last + 1))
     return PartialMatchDocument(
-        reached=match.last - match.first + 1,
+        reached=after - first,
         of=len(words),
-        operands=words[reached],
-        waits_for=words[: match.first] + words[match.last + 1 :],
+        operands=words[first:after],
+        waits_for=words[:first] + words[after:],
         start=iso(match.start),
         end=iso(match.end),
-        binding=match.binding,
+        binding={name: written_term(parse_term(text)) for name, text in match.binding.items()} if in_program else match.binding,
     )
 
 

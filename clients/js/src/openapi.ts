@@ -325,7 +325,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Show a query's partial matches */
+        /**
+         * Show a query's partial matches
+         * @description Show a query's partial matches.
+         *
+         *     Each other parameter is a variable of the query: `?order=o77` lists those in which ?order is `o77`. The value is the
+         *     last part of an IRI, the IRI, the text of a literal, or the term in N-Triples.
+         */
         get: operations["get_goals"];
         put?: never;
         post?: never;
@@ -960,8 +966,9 @@ export interface components {
          * GoalsDocument
          * @description Shows a query's partial matches (`goals`) by operator, outermost first, at a log position.
          *
-         *     `operands` are those of the query's chain, in its own words. `partial_matches` are those that may still be completed, by their ends: the oldest
-         *     20. An ETALIS program has none here, and neither do the parts of a query whose operands are not joined, as under OPTIONAL.
+         *     `operands` are those of the query's chain, in its own words; of a UNION or a program, those of all chains that join
+         *     some. `partial_matches` are those that may still be completed, by their ends: the oldest 20. Parts of a query whose
+         *     operands are not joined, as under OPTIONAL, have none here.
          */
         GoalsDocument: {
             /** Offset */
@@ -1181,11 +1188,11 @@ export interface components {
         };
         /**
          * PartialMatchDocument
-         * @description Describes a partial match: `reached` of the `of` operands of the query's chain have matched, in the query's own
+         * @description Describes a partial match: `reached` of the `of` operands of a chain of the query have matched, in the query's own
          *     words `operands`.
          *
          *     `waits_for` are the others, none if only time is waited for. `binding` has a term in N-Triples for each bound
-         *     variable.
+         *     variable, and of a program a term as its text has it.
          */
         PartialMatchDocument: {
             /** Reached */
@@ -1210,8 +1217,8 @@ export interface components {
          * @description Describes how a query is evaluated.
          *
          *     The members are its canonical text, its algebra, the operators, the parts of its state that nothing bounds, and
-         *     what it reads of the background. `reach` is how far it reaches back by itself, over an empty background. It is
-         *     null for a rule over the background.
+         *     what it reads of the background. A program also has its rules. `reach` is how far it reaches back by itself, over an
+         *     empty background. It is null for a rule over the background.
          *
          *     `algebra` and `plan` are trees with their roots first. They are lists because plans are deeper than JSON parsers
          *     go. In a plan whose property path or rule is recursive, a step may feed several others.
@@ -1219,6 +1226,8 @@ export interface components {
         PlanDocument: {
             /** Query */
             query: string;
+            /** Rules */
+            rules: components["schemas"]["PlanRule"][];
             /** Algebra */
             algebra: components["schemas"]["AlgebraItem"][];
             /** Plan */
@@ -1335,6 +1344,22 @@ export interface components {
             use: "copied" | "looked up" | "waiting";
         };
         /**
+         * PlanRule
+         * @description Describes a binary rule of a program: the `event` that it gives, and the `pattern` that this comes from.
+         *
+         *     `rule` is the label or head of the program's rule. Events between the steps of a rule are named ie1, ie2 and so on.
+         */
+        PlanRule: {
+            /** Rule */
+            rule: string;
+            /** Event */
+            event: string;
+            /** Pattern */
+            pattern: string;
+            /** Waits */
+            waits: components["schemas"]["PlanWait"][];
+        };
+        /**
          * PlanSide
          * @description Counts the rows that came in at one side of a step, and the partial matches (`goals`) that wait there now.
          */
@@ -1397,6 +1422,16 @@ export interface components {
             side: string;
             /** Time */
             time: string;
+        };
+        /**
+         * PlanWait
+         * @description Says which `event` of a program's rule is kept, and which one it waits for.
+         */
+        PlanWait: {
+            /** Event */
+            event: string;
+            /** Waits For */
+            waits_for: string;
         };
         /**
          * ProfileDocument
@@ -4605,7 +4640,12 @@ export interface operations {
     };
     get_goals: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The oldest come first, or the newest, or those that most operands have reached and of these the newest. */
+                sort?: "oldest" | "newest" | "progress";
+                /** @description At most so many partial matches are listed. */
+                limit?: number;
+            };
             header?: never;
             path: {
                 /** @description Percent-encoded as one path segment */
@@ -4653,6 +4693,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

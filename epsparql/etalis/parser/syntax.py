@@ -125,6 +125,12 @@ def extend_to_close(text: str, span: Span) -> Span:
     return span
 
 
+def count_open(text: str) -> int:
+    """Return how many parentheses of a part of a program are not closed in it."""
+    signs = [found[0] for found in _PIECE.finditer(text)]
+    return max(signs.count("(") - signs.count(")"), 0)
+
+
 def list_conjuncts(term: Term) -> list[Term]:
     """Return the goals that commas join, from left to right."""
     found, pending = [], [term]

@@ -118,7 +118,7 @@ def show_query(text: str) -> str:
         f"partition {apart.key or 'one'}: {apart.reason}",
     ]
     streams = network.slots.streams.numbers
-    operands = find_operands(taken.pattern).patterns if not (isinstance(taken, a.Select) and taken.program) else ()
+    operands = find_operands(taken).patterns if not (isinstance(taken, a.Select) and taken.program) else ()
     firsts = [(n, select_first_operands(taken, n)) for n in range(len(operands) + 1)]
     head += [f"first {n}: {' '.join(render(first).split())}" for n, first in firsts if first is not None]
     subplans = find_subplans(fragment)

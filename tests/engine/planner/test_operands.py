@@ -10,6 +10,7 @@ import epsparql
 from engine.explain.operand_words import name_operands
 from engine.rewrite.operands import select_first_operands
 from epsparql.algebra import DEFAULT_STREAM
+from epsparql.etalis.translator import query_text
 from epsparql.renderer.queries import render
 from tests.reference.evaluator import Occurrence
 from tests.soak import examples
@@ -24,17 +25,41 @@ def parsed(where: str, head: str = "SELECT *") -> epsparql.ParsedQuery:
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("{ ?s :a ?x } SEQ { ?s :b ?y FILTER(?y > 1) } SEQ { ?s :c ?z ; :d ?w }", ("?s :a ?x", "?s :b ?y", "?s :c ?z ; :d ?w")),
+        ("{ ?s :a ?x } SEQ { ?s :b ?y FILTER(?y > 1) } SEQ { ?s :c ?z ; :d ?w }", [("?s :a ?x", "?s :b ?y", "?s :c ?z ; :d ?w")]),
         (
             "{ { ?s :a ?x } SEQ { ?s :b ?y } WITHIN 'PT5S' } AND { { ?s :c ?z } UNION { ?s :d ?z } }",
-            ("?s :a ?x", "?s :b ?y", "{ ?s :c ?z } UNION { ?s :d ?z }"),
+            [("?s :a ?x", "?s :b ?y", "{ ?s :c ?z } UNION { ?s :d ?z }")],
         ),
-        ("{ ?s :a ?x } SEQ { ?s :b ?y } WITHOUT { ?s :c ?z }", ("?s :a ?x", "?s :b ?y")),
-        ("{ ?s :a ?x } WITHOUT { ?s :c ?z } FOR 'PT5S'", ("?s :a ?x",)),
+        ("{ ?s :a ?x } SEQ { ?s :b ?y } WITHOUT { ?s :c ?z }", [("?s :a ?x", "?s :b ?y")]),
+        ("{ ?s :a ?x } WITHOUT { ?s :c ?z } FOR 'PT5S'", [("?s :a ?x",)]),
+        (
+            "{ { ?s :a ?x } SEQ { ?s :b ?y } } UNION { ?s :c ?x } UNION { { ?s :d ?x } AND { ?s :e ?y } } FILTER(?x < 3)",
+            [("?s :a ?x", "?s :b ?y"), ("?s :c ?x",), ("?s :d ?x", "?s :e ?y")],
+        ),
+        ("{ ?s :a ?x } UNION { ?s :b ?x }", [("{ ?s :a ?x } UNION { ?s :b ?x }",)]),
     ],
 )
-def test_operands_are_named_by_the_text(where: str, words: tuple[str, ...]) -> None:
-    assert name_operands(parsed(where)) == words
+def test_operands_are_named_by_the_text(where: str, words: list[tuple[str, ...]]) -> None:
+    assert name_operands(parsed(where)) == tuple(words)
+
+
+PROGRAM = """print_trigger(e/1). print_trigger(f/0).
+d(X, f(Y, ')'), Z) <- (a(X) seq b(Y, Z)).5 where Y < Z.
+e(X) <- (d(X, _, Z) seq c([X, 1])) cnot b(X, Z).
+f <- (7 seq e(_)) or (a(_) equals d(_, _, _) par c(f(_, %
+")"))).
+"""
+
+
+def test_operands_of_a_program_are_its_events() -> None:
+    text, _ = query_text(PROGRAM)
+    joined = [chain for chain in name_operands(epsparql.parse(text)) if len(chain) > 1]
+    assert joined == [
+        ("a(X)", "b(Y, Z)"),
+        ("d(X, _, Z)", "c([X, 1])"),
+        ("7", "e(_)"),
+        ("a(_)", "d(_, _, _)", 'c(f(_, % ")"))'),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +68,18 @@ def test_operands_are_named_by_the_text(where: str, words: tuple[str, ...]) -> N
         ("{ ?s :a ?x } SEQ { ?s :b ?y } SEQ { ?s :c ?z } FILTER(?x < ?y && ?z < 2)", 2, "{ { ?s :a ?x } SEQ { ?s :b ?y } FILTER(?x < ?y) }"),
         ("{ ?s :a ?x } SEQ { ?s :b ?y } WITHIN 'PT5S' SEQ { ?s :c ?z } WITHIN 'PT9S'", 1, "?s :a ?x WITHIN 'PT9S'"),
         ("{ ?s :a ?x } SEQ { ?s :b ?y } WITHIN 'PT5S'", 2, None),
-        ("{ ?s :a ?x } SEQ { { ?s :b ?y } SEQ { ?s :c ?z } }", 2, None),
+        (
+            "{ ?s :a ?x } SEQ { { ?s :b ?y } SEQ { ?s :c ?z } FILTER(?y > 1) } WITHIN 'PT9S'",
+            2,
+            "{ ?s :a ?x } SEQ { ?s :b ?y FILTER(?y > 1) } WITHIN 'PT9S'",
+        ),
+        ("{ ?s :a ?x } DURING { { ?s :b ?y } SEQ { ?s :c ?z } }", 2, None),
+        (
+            "{ { { ?s :a ?x } SEQ { ?s :b ?y } } UNION { ?s :c ?x } UNION { { ?s :d ?x } AND { ?s :e ?y } } FILTER(?x < 3) }",
+            1,
+            "{ { ?s :a ?x FILTER(?x < 3) } UNION { ?s :d ?x FILTER(?x < 3) } }",
+        ),
+        ("{ { ?s :a ?x } SEQ { ?s :b ?y } SEQ { ?s :c ?z } } UNION { { ?s :d ?x } SEQ { ?s :e ?y } }", 2, "{ { ?s :a ?x } SEQ { ?s :b ?y } }"),
     ],
 )
 def test_first_operands_have_what_decides_them(where: str, n: int, first: str | None) -> None:

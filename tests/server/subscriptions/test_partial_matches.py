@@ -87,7 +87,7 @@ def test_a_companion_gives_what_the_first_operands_have_found(http: httpx.Client
     ("where", "n"),
     [
         ("{ ?s :a ?x } SEQ { ?s :b ?y }", 2),
-        ("{ ?s :a ?x } SEQ { { ?s :b ?y } SEQ { ?s :c ?z } }", 2),
+        ("{ ?s :a ?x } DURING { { ?s :b ?y } SEQ { ?s :c ?z } }", 2),
         ("?s :a ?x", 1),
     ],
 )
@@ -102,3 +102,100 @@ def test_a_companion_takes_no_other_querys_name(http: httpx.Client, name: str, s
     assert_problem(http.put(f"/queries/{segment(name)}", json={"query": chain(stream), "notify_at": 1}), 409, "query-exists")
     assert http.get(f"/queries/{segment(name)}").status_code == 404
     assert_problem(http.put(f"/queries/{segment(name)}", json={"query": chain(stream), "notify_at": True}), 400, "invalid-member")
+
+
+def ask(http: httpx.Client, name: str, **parameters: str) -> list[dict[str, Any]]:
+    answer = http.get(f"/queries/{segment(name)}/goals", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["partial_matches"]
+    return found
+
+
+def test_partial_matches_are_found_by_a_variables_value_and_sorted(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    """More than a report lists: each is found, by its values, and the newest or farthest come first."""
+    assert put(http, name, chain(stream)).status_code == 201
+    sent = [triple(f"o{k}", "a", k % 5, k) for k in range(1, 50)] + [triple("o7", "b", 3, 51), triple("o8", "b", 4, 50), triple("o7", "a", 4, 52)]
+    client.send(stream, "\n".join(sent))
+    goals(http, name, 20)
+    of_o7 = [(each["reached"], each["end"], each["binding"]["x"]) for each in ask(http, name, s="o7")]
+    number = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'.format
+    assert of_o7 == [(1, moment(7), number(2)), (2, moment(51), number(2)), (1, moment(52), number(4))]
+    for value in (f"{EX}o7", f"<{EX}o7>"):
+        assert ask(http, name, s=value) == ask(http, name, s="o7")
+    assert [each["end"] for each in ask(http, name, s="o7", x="4")] == [moment(52)]
+    assert ask(http, name, s="o50") == []
+    assert [each["end"] for each in ask(http, name, sort="newest", limit="3")] == [moment(52), moment(51), moment(50)]
+    assert [(each["reached"], each["end"]) for each in ask(http, name, sort="progress", limit="3")] == [
+        (2, moment(51)),
+        (2, moment(50)),
+        (1, moment(52)),
+    ]
+    assert len(ask(http, name, limit="1000")) == 52
+    unknown = http.get(f"/queries/{segment(name)}/goals", params={"order": "o7"})
+    assert_problem(unknown, 400, "unknown-parameter")
+    assert http.get(f"/queries/{segment(name)}/goals", params={"limit": "0"}).status_code in (400, 422)
+
+
+def test_partial_matches_of_a_union_are_told_by_alternative(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    where = "{ { ?s :a ?x } SEQ { ?s :b ?y } SEQ { ?s :c ?z } } UNION { ?s :e ?z } UNION { { ?s :c ?x } SEQ { ?s :d ?z } }"
+    first = http.put(f"/queries/{segment(name)}?notify_at=2", content=chain(stream, where, "FILTER(?x < 5)"), headers=SPARQL)
+    assert (first.status_code, first.json()["companions"]) == (201, [f"{name}~2"]), first.text
+    client.send(
+        stream, "\n".join([triple("p", "a", 1, 1), triple("p", "c", 2, 2), triple("p", "b", 3, 3), triple("q", "c", 9, 4), triple("p", "e", 1, 5)])
+    )
+    told = goals(http, name, 3)
+    assert told["operands"] == ["?s :a ?x", "?s :b ?y", "?s :c ?z", "?s :c ?x", "?s :d ?z"]
+    seen = [(each["operands"], each["waits_for"], each["of"]) for each in told["partial_matches"]]
+    assert seen == [
+        (["?s :a ?x"], ["?s :b ?y", "?s :c ?z"], 3),
+        (["?s :c ?x"], ["?s :d ?z"], 2),
+        (["?s :a ?x", "?s :b ?y"], ["?s :c ?z"], 3),
+    ]
+    until(lambda: http.get(f"/queries/{segment(name + '~2')}").json()["solutions"] == 1, "the companion's solution")
+    assert bindings(client, f"{name}~2") == [{"s": f"{EX}p", "x": "1", "y": "3"}]
+
+
+PROGRAM = """from_stream('{}').
+print_trigger(deal/3). print_trigger(rare/1).
+deal(S, X, Y) <- (offer(S, X, 'big lot') seq bid(S, Y)) cnot withdrawn(S) where X =< Y.
+rare(S) <- deal(S, _, _) and (bid(S, 1) seq bid(S, 2)).
+"""
+
+
+def test_partial_matches_of_a_program_are_in_its_own_words(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    made = http.put(f"/queries/{segment(name)}", content=PROGRAM.format(stream), headers={"Content-Type": "text/x-etalis-event"})
+    assert made.status_code == 201, made.text
+    events = "event(offer(acme, 3, 'big lot'), 1). event(offer('Big Co', 4, 'big lot'), 2). event(bid(acme, 1), 3)."
+    client.request("POST", f"/streams/{segment(stream)}/events", events, Content_Type="text/x-etalis-stream")
+    told = goals(http, name, 3)
+    assert told["operands"] == ["offer(S, X, 'big lot')", "bid(S, Y)", "deal(S, _, _)", "bid(S, 1)", "bid(S, 2)"]
+    offer = {"reached": 1, "of": 2, "operands": ["offer(S, X, 'big lot')"], "waits_for": ["bid(S, Y)"]}
+    times = [{"start": f"1970-01-01T00:00:0{k}Z", "end": f"1970-01-01T00:00:0{k}Z"} for k in (1, 2, 3)]
+    assert told["partial_matches"][:2] == [
+        {**offer, **times[0], "binding": {"S": "acme", "X": "3"}},
+        {**offer, **times[1], "binding": {"S": "'Big Co'", "X": "4"}},
+    ]
+    assert told["partial_matches"][2]["waits_for"] == ["deal(S, _, _)", "bid(S, 2)"]
+    assert [each["end"] for each in ask(http, name, S="acme", sort="newest")] == [times[2]["end"], times[0]["end"]]
+    assert ask(http, name, S="Big Co") == told["partial_matches"][1:2]
+
+
+def test_the_plan_of_a_program_has_its_binary_rules(http: httpx.Client, name: str, stream: str) -> None:
+    http.put(f"/queries/{segment(name)}", content=PROGRAM.format(stream), headers={"Content-Type": "text/x-etalis-event"})
+    plan = http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "application/json"}).json()
+    assert [(each["rule"], each["event"], each["pattern"], each["waits"]) for each in plan["rules"]] == [
+        ("deal/3", "ie1", "offer(S, X, 'big lot') seq bid(S, Y)", [{"event": "offer(S, X, 'big lot')", "waits_for": "bid(S, Y)"}]),
+        ("deal/3", "deal(S, X, Y)", "ie1 cnot withdrawn(S) where X =< Y", []),
+        ("rare/1", "ie2", "bid(S, 1) seq bid(S, 2)", [{"event": "bid(S, 1)", "waits_for": "bid(S, 2)"}]),
+        (
+            "rare/1",
+            "rare(S)",
+            "deal(S, _, _) and ie2",
+            [{"event": "deal(S, _, _)", "waits_for": "ie2"}, {"event": "ie2", "waits_for": "deal(S, _, _)"}],
+        ),
+    ]
+    text = http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/plain"}).text
+    assert "\nrules\n  ie1 <- offer(S, X, 'big lot') seq bid(S, Y)   [offer(S, X, 'big lot') waits for bid(S, Y)]\n" in text
+    drawn = http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "text/vnd.mermaid"}).text
+    assert "r0 --> r1" in drawn
+    assert "r2 --> r3" in drawn
