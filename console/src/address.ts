@@ -4,7 +4,7 @@ import { batch, computed, effect, untracked } from "@preact/signals";
 import { range, seekRange } from "./chart/period";
 import { selected, sought } from "./solutions/selection";
 import { type Chosen, hashOf, pathOf, readHash } from "./state/places";
-import { queries, view } from "./state/server_state";
+import { overlay, queries, view } from "./state/server_state";
 import { choose, open, type Pane, pane, showQuery, tab, tabs, takeLink } from "./state/tabs";
 
 interface Place {
@@ -33,6 +33,7 @@ function take(): void {
   batch(() => {
     view.value = found.view;
     selected.value = null;
+    if (overlay.peek() === "rail") overlay.value = "";
   });
   const { solution, from, to } = found.chosen;
   sought.value = solution ?? null; // now that what was chosen on the page before is forgotten

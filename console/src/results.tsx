@@ -97,9 +97,9 @@ function Counts() {
       <span>
         <b>{count(found)}</b> {found === 1 ? "solution" : "solutions"}
       </span>
-      <span class="quiet">{rate(rateOf(`query ${query.registered}`))}</span>
+      <span class="quiet spare">{rate(rateOf(`query ${query.registered}`))}</span>
       {query.memory !== null && query.memory.goals > 0 && (
-        <span class="quiet" title="Partial matches that wait to be completed, and the memory of the query's state">
+        <span class="quiet spare" title="Partial matches that wait to be completed, and the memory of the query's state">
           {partialMatches(query.memory.goals)} · {bytes(query.memory.state_bytes)}
         </span>
       )}

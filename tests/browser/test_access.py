@@ -100,11 +100,11 @@ OVERLAPS = """
 
 
 def find_overlaps(page: Page, width: int) -> list[str]:
-    """Return what overlaps on a page of this width, and whether the page is wider."""
+    """Return what overlaps on a page of this width, and whether the page is larger than the window."""
     page.set_viewport_size({"width": width, "height": 844})
     found: list[str] = page.evaluate(OVERLAPS)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    return found + ([] if wide == width else [f"the page is {wide} pixels wide"])
+    size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    return found + ([] if size == [width, 844] else [f"the page has {size} pixels"])
 
 
 def find_violations(page: Page, scheme: str = "light") -> list[str]:

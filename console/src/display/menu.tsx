@@ -1,7 +1,7 @@
 /** A button that opens a small panel below it. Escape closes the panel, and so does leaving it. */
 
 import type { ComponentChildren } from "preact";
-import { useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 
 interface Props {
   summary: ComponentChildren;
@@ -19,13 +19,11 @@ export function Menu({ summary, title, label, class: kind = "", children }: Prop
   const leave = (event: FocusEvent) => {
     if (event.relatedTarget && !menu.current!.contains(event.relatedTarget as Node)) close();
   };
-  const press = (event: PointerEvent) => {
-    if (!menu.current!.contains(event.target as Node)) close();
-  };
-  const turned = () => {
-    if (menu.current!.open) addEventListener("pointerdown", press);
-    else removeEventListener("pointerdown", press);
-  };
+  useEffect(() => {
+    const press = (event: PointerEvent) => void (menu.current!.contains(event.target as Node) || close());
+    addEventListener("pointerdown", press);
+    return () => removeEventListener("pointerdown", press);
+  }, []);
   const key = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || !menu.current!.open) return;
     event.stopPropagation();
@@ -33,7 +31,7 @@ export function Menu({ summary, title, label, class: kind = "", children }: Prop
     menu.current!.querySelector("summary")!.focus();
   };
   return (
-    <details class={`menu ${kind}`} ref={menu} onFocusOut={leave} onKeyDown={key} onToggle={turned}>
+    <details class={`menu ${kind}`} ref={menu} onFocusOut={leave} onKeyDown={key}>
       <summary title={title} aria-label={label}>
         {summary}
       </summary>
