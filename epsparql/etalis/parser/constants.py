@@ -21,6 +21,8 @@ _QUOTED, _STRING = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.DOTALL), re.compile(r'
 _NUMBER = re.compile(rf"-?{NUMBER}")
 _COMPOUND = re.compile(rf"({_PLAIN.pattern}|{_QUOTED.pattern})?((?(1)\(|\[)).*[)\]]", re.DOTALL)
 _PIECE = re.compile(rf"{_QUOTED.pattern}|{_STRING.pattern}|[^'\"()\[\],]+|[()\[\],]", re.DOTALL)
+MOST_CACHED = 1 << 10
+"""The parts of texts of at most so many characters are cached, so the cache is some MB at most."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -129,11 +131,14 @@ def list_literal(items: Sequence[RdfTerm]) -> Literal:
     return Literal(f"[{','.join(map(written_term, items))}]", TERM)
 
 
-@lru_cache(maxsize=1 << 14)
 def read_parts(text: str) -> tuple[str, tuple[RdfTerm, ...]] | None:
     """Return the name and the arguments of a struct in canonical text, or the items of a list with the name `.`; None
     for any other text.
     """
+    return _read_short(text) if len(text) <= MOST_CACHED else _read_compound(text)
+
+
+def _read_compound(text: str) -> tuple[str, tuple[RdfTerm, ...]] | None:
     found = _COMPOUND.fullmatch(text)
     if found is None or (found[2] == "[") != (text[-1] == "]"):
         return None
@@ -141,6 +146,9 @@ def read_parts(text: str) -> tuple[str, tuple[RdfTerm, ...]] | None:
     pieces = _split(text[found.end(2) : -1])
     parts = None if pieces is None else [read_canonical(piece) for piece in pieces]
     return None if parts is None or None in parts else (name, tuple(part for part in parts if part is not None))
+
+
+_read_short = lru_cache(maxsize=1 << 10)(_read_compound)
 
 
 def _split(text: str) -> list[str] | None:

@@ -205,7 +205,7 @@ class Conditions:
         """
         template, goal, target = atom.args
         statics, rows = self.knowledge.statics, self.knowledge.rows
-        self._check_collected(goal)
+        self._check_collected(template, goal)
         inputs = sorted((variables_of(template) | variables_of(goal)) & known)
         lists: dict[tuple[RdfTerm, ...], list[RdfTerm]] = {} if inputs else {(): []}
         for answers, value in self.knowledge.list_answers(template, goal, {}):
@@ -223,13 +223,13 @@ class Conditions:
             goals = [Struct(";", (goals[0], Struct(",", (absent, empty), atom.span)), atom.span)]
         return [*goals, Struct("=", (target, whole), atom.span)]
 
-    def _check_collected(self, goal: Term) -> None:
-        """Check that the goal of a findall binds its variables from facts. Raises EleRefused."""
+    def _check_collected(self, template: Term, goal: Term) -> None:
+        """Check that the goal of a findall binds its variables, and those of the template, from facts. Raises EleRefused."""
         if reads_background(goal):
             expected = "COUNT, SUM, MIN, MAX or GROUP_CONCAT in a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
             refuse("findall reads the background", goal.span, self.program.text, expected)
-        missing = self.knowledge.statics.order(list_conjuncts(goal), set())[2]
-        for variable in list_variables(goal):
+        missing = self.knowledge.statics.order(list_conjuncts(goal), set())[2] | (variables_of(template) - variables_of(goal))
+        for variable in (*list_variables(template), *list_variables(goal)):
             if variable.name in missing:
                 message = f"variable {_shown(variable.name)} in findall is not bound by facts"
                 refuse(message, variable.span, self.program.text, "a relation inside of findall that has the variable")

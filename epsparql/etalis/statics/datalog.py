@@ -22,8 +22,8 @@ MOST_FACTS = 100_000
 """The static rules of a program close to at most so many facts."""
 MOST_CHARACTERS = 65_536
 """A list or struct that static rules build has at most so many characters."""
-STEP_CHARACTERS = 32
-"""To write so many characters of a list or struct is one step of work."""
+STEP_CHARACTERS = 2
+"""To write so many characters of a list or struct is one step of work: an item has two, with its comma."""
 Row = tuple[RdfTerm, ...]
 Answers = Mapping[str, RdfTerm]
 
