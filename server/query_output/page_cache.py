@@ -106,21 +106,23 @@ class PageCache:
         self._read, self._read_at_hand = read, read_at_hand
         self._readings: OrderedDict[str | None, _Reading] = OrderedDict()
 
-    async def get_page_after(self, last: str | None, generation: int) -> tuple[Page | Notice, bool]:
+    async def get_page_after(self, last: str | None, generation: int, *, anew: bool = False) -> tuple[Page | Notice, bool]:
         """Return up to PAGE solutions after the id `last`, or the notice that stands there; and whether there may be
         more after that.
 
-        If not, nothing followed when something was last new, in `generation`. The page is empty only then. Raises:
-        ValueError for what is no id.
+        If not, nothing followed when something was last new, in `generation`; with `anew`, nothing follows now. The
+        page is empty only then. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
-        if kept is None or not (_has_news(kept.page) or kept.generation >= generation):
+        begins = kept is None or not (_has_news(kept.page) or (kept.generation >= generation and not anew))
+        if kept is None or begins:
             kept = self._readings[last] = _Reading(generation, self._start_reading(last))
         self._readings.move_to_end(last)
         while len(self._readings) > _KEPT:
             self._readings.popitem(last=False)
         page = await asyncio.shield(kept.page)  # others may wait for it when this subscriber goes
-        return page, isinstance(page, Notice) or not page.newest or kept.generation < generation
+        is_old = kept.generation < generation or (anew and not begins)
+        return page, isinstance(page, Notice) or not page.newest or is_old
 
     def _start_reading(self, last: str | None) -> asyncio.Future[Page | Notice]:
         at_hand = None if last is None else self._read_at_hand(last, PAGE)

@@ -55,7 +55,8 @@ async def _read_items(service: Service, registration: Registration, after: str |
         progress, now_s = said, loop.time()
         if end is None and now_s >= max(said_s + every_s, asked_s + _ASK_S):
             progress, asked_s = service.output.get_progress(registration), now_s
-        page, more = await pages.get_page_after(last, rung)
+        # An end and progress come with a commit, of whose solutions the event loop may not have been told yet.
+        page, more = await pages.get_page_after(last, rung, anew=end is not None or progress != said)
         if page:
             last, told_s = page.last, loop.time()
             yield page

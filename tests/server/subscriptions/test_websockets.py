@@ -1,5 +1,6 @@
 """The two WebSockets: answers per frame, resuming, progress, close codes, slow readers."""
 
+import asyncio
 import json
 import socket
 from contextlib import AbstractContextManager, ExitStack
@@ -14,6 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from epsparql.client import ApiError, Client, Closed, Progress, Solution, segment
+from server.query_output.notifier import Notifier
 from tests.server.conftest import DEADLINE_S, EX, event, moment, serving, until, values
 from tests.server.routes.test_streams import assert_problem
 from tests.support.logs import stream_of
@@ -218,6 +220,21 @@ class TestSubscription:
             client.send(f"{stream}x", event(9).replace("value", "other"))
             assert isinstance(subscription.next(DEADLINE_S), Solution)
             assert subscription.next(DEADLINE_S) == Progress(moment(7), finished=False)
+
+    def test_a_subscriber_that_is_woken_late_is_told_all_before_the_end(
+        self, client: Client, name: str, stream: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A query ends with the commit of its last solutions, and the event loop may be told of it later."""
+
+        def announce_late(self: Notifier, loop: asyncio.AbstractEventLoop) -> None:
+            loop.call_soon_threadsafe(loop.call_later, 0.5, self._wake_concerned)
+
+        monkeypatch.setattr(Notifier, "announce_commit", announce_late)
+        client.register(name, f"{values(stream)} LIMIT 2")
+        with client.follow(name) as subscription:
+            subscription.open()
+            client.send(stream, "\n".join(event(number) for number in range(1, 5)))
+            assert [each.end for each in subscription] == [moment(1), moment(2)]
 
     def test_an_unknown_query(self, client: Client) -> None:
         with client.follow("no such query") as subscription, pytest.raises(Closed) as closed:
