@@ -16,7 +16,7 @@ SLOW = $(filter-out $(patsubst --ignore=%,%,$(PASSED_OVER)), $(shell grep -rlE '
 TABLES := $(addprefix tests/engine/, semantics/test_conformance.py semantics/test_equivalence.py semantics/test_policies.py runtime/test_registration.py \
     clocks/test_timers.py clocks/test_event_queue.py background/test_background_update.py aggregation/test_group_by.py) tests/fault_tolerance/test_stored_versions.py
 # Bodies, terms and numbers come as bytes, too.
-BYTES := tests/pipeline/formats/test_fast_path.py tests/engine/dictionary tests/engine/aggregation/test_native_group_by.py
+BYTES := tests/pipeline/formats/test_fast_path.py tests/pipeline/formats/test_event_clauses.py tests/engine/dictionary tests/engine/aggregation/test_native_group_by.py
 
 # Where much fails, such as all that needs one service, each failure may be a long wait in vain.
 FEW := --maxfail=20

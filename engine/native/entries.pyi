@@ -49,6 +49,36 @@ def events_of(
     the number of terms, and where in the text the first line's id begins and ends, both -1 if there is none.
     """
 
+def clauses_of(
+    text: Bytes,
+    seed: int,
+    now: int,
+    is_file: bool,
+    names: Ints32,
+    firsts: Ints32,
+    arguments: Ints32,
+    starts: Ints,
+    ends: Ints,
+    spans: Ints,
+    flags: Bytes,
+    /,
+) -> tuple[int, int, int]:
+    """Read clauses of a stream of ETALIS's events. `now` (µs) is the time before the first one, `is_file` says that a file has them.
+
+    Fill the events' `names`, `starts` and `ends`, where their `arguments` begin (`firsts`), and `spans` and `flags` of the terms. Return
+    the number of events, or OTHERWISE, and the numbers of arguments and terms.
+    """
+
+def rows_of_events(
+    text: Bytes, nodes: int, spans: Ints, count: int, names: Ints32, firsts: Ints32, arguments: Ints32, starts: Ints, ends: Ints,
+    predicates: int, openssl: Ints, columns: Ints32, row_starts: Ints, row_ends: Ints, /,
+) -> int:  # fmt: skip
+    """Name the events by digests, and write their rows to `columns` (a row a place), `row_starts` and `row_ends`.
+
+    `text` has room for the nodes from `nodes` on, and `spans` behind its `count` terms. `predicates` is the number of the type's
+    predicate, before those of arguments. `openssl` has the addresses of three functions, or nothing. Return the number of terms.
+    """
+
 def cells_of(text: Bytes, places: int, seed: int, cells: Ints32, spans: Ints, flags: Bytes, /) -> tuple[int, int]:
     """Read statements of N-Quads of up to `places` (3 or 4) terms as rows of term numbers, -1 for no graph. Fill `cells`, `spans` and `flags`.
 

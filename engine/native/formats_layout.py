@@ -7,6 +7,8 @@ quote where that is escaped, or 0. If it is negative, the term is a value of JSO
 """
 VALUE_ROOM = 64
 """The term of a value takes at most so many bytes more than the value."""
+NODE_SIZE = 48
+"""The node of an event is an IRI of so many bytes, with its brackets."""
 RECORDS = {"span": {"start": START, "size": SIZE, "key": KEY, "close": CLOSE}}
 
 PLAIN, ODD = 0, 1

@@ -5,10 +5,8 @@ A question without a recipe, and an answer that compiled code leaves open, are t
 (`engine/network/host_calls.py`).
 """
 
-import ctypes
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +17,7 @@ from engine.expressions.evaluator import parse_number
 from engine.expressions.nondeterministic import Naming
 from engine.expressions.values import NumericType
 from engine.native.entries import answer_address
+from engine.native.openssl import find_openssl
 from engine.physical_plan.plan import Inquiry
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
@@ -28,20 +27,6 @@ Ints = NDArray[np.int64]
 Step = tuple[int, int, int, int]
 _OPERATIONS = {a.Operator.ADD: r.ADD, a.Operator.SUBTRACT: r.SUBTRACT, a.Operator.MULTIPLY: r.MULTIPLY}
 _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
-
-
-@cache
-def find_openssl() -> tuple[int, ...]:
-    """Return the addresses of OpenSSL's three functions for SHA-256, or nothing if Python's hashlib does not share
-    them.
-    """
-    try:
-        import _hashlib  # which a Python without OpenSSL lacks
-
-        library = ctypes.CDLL(_hashlib.__file__)
-        return tuple(ctypes.cast(library[f"SHA256_{step}"], ctypes.c_void_p).value or 0 for step in ("Init", "Update", "Final"))
-    except (ImportError, AttributeError, OSError):
-        return ()
 
 
 class Recipes:

@@ -168,6 +168,14 @@ _NOWHERE = Span(0, 0)
 _MOST_TERMS = 65_536
 
 
+def read_argument(text: str, program: Program) -> RdfTerm:
+    """Return the term of an argument that is one token. Raises EleRefused, ValueError."""
+    if text[0] == '"':
+        return ground_term(Str(content_of(text), _NOWHERE), program)
+    is_number = text[0] == "-" or text[0].isdigit()
+    return ground_term(Num(Decimal(text), "", _NOWHERE) if is_number else Name(content_of(text), _NOWHERE), program)
+
+
 class _PlainReader:
     """Reads clauses that `_PLAIN` has matched. Terms are cached by their texts."""
 
@@ -194,14 +202,8 @@ class _PlainReader:
         if term is None:
             if len(self._terms) >= _MOST_TERMS:
                 self._terms.clear()
-            term = self._terms[text] = ground_term(self._build_term(text), self._program)
+            term = self._terms[text] = read_argument(text, self._program)
         return term
-
-    def _build_term(self, text: str) -> Term:
-        if text[0] == '"':
-            return Str(content_of(text), _NOWHERE)
-        is_number = text[0] == "-" or text[0].isdigit()
-        return Num(Decimal(text), "", _NOWHERE) if is_number else Name(content_of(text), _NOWHERE)
 
     def _read_time(self, text: str) -> int:
         if text[0] == "d":
@@ -211,4 +213,4 @@ class _PlainReader:
         return int(text) * SECOND if text.isdigit() else int(Decimal(text) * SECOND)
 
 
-__all__ = ["SentEvent", "read_stream"]
+__all__ = ["SentEvent", "read_argument", "read_stream"]

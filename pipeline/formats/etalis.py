@@ -7,17 +7,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsparql.etalis.parser.program import MAX_ARGUMENTS
+from epsparql.etalis.parser.program import MAX_ARGUMENTS, Program
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.parser.vocabulary import EVENT_NODE, argument_predicate, event_node, name_of
-from epsparql.etalis.streams import read_stream
+from epsparql.etalis.streams import read_argument, read_stream
 from pipeline.errors import FormatError, locate_undecodable
 from pipeline.formats.batches.expansion_budget import ExpansionBudget
+from pipeline.formats.batches.fast_path import clauses_batch
 from pipeline.formats.batches.row_builder import NO_TERM, RowBuilder
 
 _NODE = f"<{EVENT_NODE}".encode()
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 _ARGUMENTS = {str(argument_predicate(k)): k for k in range(1, MAX_ARGUMENTS + 1)}
+_PREDICATES = (_TYPE, *_ARGUMENTS)
 _PLAIN = pa.schema([*((name, pa.utf8()) for name in "spo"), ("start", pa.int64()), ("end", pa.int64())])
 Event = Mapping[int, str]
 """The type of an event, and its arguments by their places from 1."""
@@ -25,6 +27,20 @@ Event = Mapping[int, str]
 
 def parse_etalis_stream(body: bytes, arrived: int | None) -> pa.RecordBatch:
     """Return OCCURRENCES of a stream's clauses; `arrived` (µs) is None for a file. Raises: FormatError."""
+    now = 0 if arrived is None else arrived - 1
+    found = clauses_batch(body, now, is_file=arrived is None, read_term=_write_argument, predicates=_PREDICATES)
+    return _parse_exactly(body, arrived) if found is None else found
+
+
+def _write_argument(argument: str) -> str:
+    try:
+        return str(read_argument(argument, Program(argument)))
+    except EleRefused as refusal:
+        raise ValueError(refusal.message) from None
+
+
+def _parse_exactly(body: bytes, arrived: int | None) -> pa.RecordBatch:
+    """Return the rows of any clauses. Raises: FormatError."""
     rows = RowBuilder(ExpansionBudget(len(body)))
     try:
         for event in read_stream(body.decode("utf-8"), arrived):

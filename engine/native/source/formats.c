@@ -11,12 +11,16 @@
 #include "formats/interning.c"
 #include "formats/ndjson.c"
 #include "formats/nquads.c"
+#include "dictionary/answers/sha256.c"
+#include "formats/etalis.c"
 #include "formats/json_terms.c"
 #include "formats/json_writer.c"
 
 const Entry formats_entries[] = {
     {"events_of", "bunnnnILLLB", 4, events_of},
     {"cells_of", "bnuILB", 2, cells_of},
+    {"clauses_of", "bunnIIILLLB", 3, clauses_of},
+    {"rows_of_events", "BnLniiillnlILL", 1, rows_of_events},
     {"renamed", "bullLnI", 1, renamed},
     {"timed", "blninnnnILL", 2, timed},
     {"columns_of", "blinIIBL", 0, columns_of},

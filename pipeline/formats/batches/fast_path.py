@@ -6,7 +6,7 @@ with the same rows: the scanners pass only what is canonical as it stands, and h
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from engine.dictionary.batch_layout import ARROW_WORDS
 from engine.messages import INSTANT, OCCURRENCES
-from engine.native.entries import cells_of, columns_of, events_of, flags_of, make_batch, renamed, timed
-from engine.native.formats_layout import CLOSE, OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START, VALUE_ROOM
+from engine.native.entries import cells_of, clauses_of, columns_of, events_of, flags_of, make_batch, renamed, rows_of_events, timed
+from engine.native.formats_layout import CLOSE, NODE_SIZE, OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START, VALUE_ROOM
+from engine.native.openssl import find_openssl
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval, Labels
-from pipeline.formats.batches.expansion_budget import ExpansionBudget
+from pipeline.formats.batches.expansion_budget import ROW_BYTES, ExpansionBudget
 from pipeline.formats.batches.ntriples import OBJECTS, TRIPLE
 
 LONGEST = 1 << 30
@@ -90,6 +91,38 @@ def events_batch(
         spans[odd, START], spans[odd, SIZE] = places[:, 0], places[:, 1]
     batch = _batch(text, spans[:count], columns, start[:rows], end[:rows])
     return batch, body[first:after].decode() if first >= 0 else None
+
+
+def clauses_batch(body: bytes, now: int, *, is_file: bool, read_term: Callable[[str], str], predicates: Sequence[str]) -> pa.RecordBatch | None:
+    """Return the rows of clauses of ETALIS's events; None for the exact path. `now` (µs) is the time before the first
+    clause.
+
+    `read_term` gives N-Triples syntax for an argument; it raises ValueError. `predicates` are those of the type and the
+    arguments.
+    """
+    if len(body) > LONGEST:
+        return None
+    most, commas = body.count(b"event("), body.count(b",")
+    names, firsts, arguments = np.empty(most, np.int32), np.empty(most + 1, np.int32), np.empty(most + commas, np.int32)
+    start, end, (spans, flags) = np.empty(most, np.int64), np.empty(most, np.int64), _terms_for(3 * most + commas + len(predicates))
+    events, count, terms = clauses_of(body, _SEED, now, is_file, names, firsts, arguments, start, end, spans, flags)
+    if events == OTHERWISE or not events or np.diff(firsts[: events + 1]).max() >= len(predicates):
+        return None
+    odd, rows, budget = np.flatnonzero(flags[:terms]), events + count, ExpansionBudget(len(body))
+    try:
+        found = [read_term(_piece(body, spans[k]).decode()).encode() for k in odd]
+        budget.spend(rows * ROW_BYTES + events * NODE_SIZE + sum(map(len, found)) + int(spans[:terms, SIZE].sum()) + VALUE_ROOM * terms)
+    except (FormatError, ValueError):
+        return None
+    text, places = _appended(body, [*found, *(each.encode() for each in predicates)])
+    given = terms + len(predicates)
+    spans[terms:given] = 0
+    spans[odd, START : SIZE + 1], spans[terms:given, START : SIZE + 1] = places[: len(odd)], places[len(odd) :]
+    columns, starts, ends = np.empty((4, rows), np.int32), np.empty(rows, np.int64), np.empty(rows, np.int64)
+    text, nodes, openssl = np.concatenate([text, np.zeros(events * NODE_SIZE, np.uint8)]), len(text), np.array(find_openssl(), np.int64)
+    of_events = names[:events], firsts[: events + 1], arguments[:count], start[:events], end[:events]
+    n = rows_of_events(text, nodes, spans, given, *of_events, terms, openssl, columns, starts, ends)
+    return _batch(text, spans[:n], columns, starts, ends)
 
 
 def _read_terms(pieces: list[bytes], read_term: Callable[[bytes], str], budget: ExpansionBudget) -> list[bytes] | None:
