@@ -12,9 +12,8 @@ from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.messages import ADD, CHANGES, DROP
-from engine.physical_plan.plan import Lookup
 from engine.triples import relation as rows_module
-from engine.triples.hash_index import Table, hashes
+from engine.triples.hash_index import Lookup, Table, hashes
 from engine.triples.quads import Quad, name_of
 from engine.triples.relation import addition, distinct, grown, with_room, without
 from epsparql import algebra as a
