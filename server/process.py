@@ -1,13 +1,10 @@
-"""Keeps the server's process small and its threads safe."""
+"""Keeps a process small: what it loads, and the memory that it keeps."""
 
 import ctypes
 import gc
 import os
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
-from typing import Any
 
 from pipeline.hidden_modules import hide_modules
 
@@ -24,9 +21,27 @@ def leave_out_unused() -> None:
     recognise its models: 26 modules. A second thread for products of matrices would wait for work by spinning.
     """
     hide_modules("pandas", "httpx._main", "pydantic.v1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would read the metadata of all installed packages
     if "EPSPARQL_FUNCTIONS" not in os.environ:  # functions of users may multiply matrices
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+
+def defer_validators() -> None:
+    """Have pydantic build the validator of a model when it is first used. Call this before FastAPI is imported.
+
+    Those of our documents and of FastAPI's description of OpenAPI took a tenth of a start.
+    """
+    from pydantic import BaseModel
+
+    BaseModel.model_config["defer_build"] = True  # its subclasses inherit it
+
+
+GARBAGE_LOOK = 50_000, 4, 1
+"""A server has Python look for garbage among new objects each time that there are so many.
+
+Each fifth look is among older ones too, and each second of these among all, if a quarter of them are new. With
+Python's usual hundredth, a busy server kept 20 minutes of closed connections.
+"""
 
 _GRAMMARS = ("epsparql.parser.grammar", "epsparql.etalis.parser.grammar")
 _RUNNERS = {"inprocess": "pipeline.runners.in_process", "spark": "pipeline.spark.supervisor"}
@@ -49,6 +64,7 @@ def set_aside() -> None:
     The collector stops all threads while it looks through objects. It does not look for garbage among these first,
     because that takes a twentieth of a start and finds some hundred objects.
     """
+    gc.set_threshold(*GARBAGE_LOOK)
     gc.freeze()
     gc.collect()  # a full collection waits until the new objects are a quarter of those that the last one left: none now
     give_back_memory()
@@ -86,20 +102,3 @@ def give_back_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-def _finished(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    try:
-        return work(*args, **kwargs)
-    except StopIteration as fault:
-        raise RuntimeError(f"{work} ran out of what it reads") from fault
-
-
-class Threads(ThreadPoolExecutor):
-    """Runs work for an event loop, with StopIteration turned into RuntimeError.
-
-    No asyncio future takes a StopIteration, so its caller would wait for ever. Generators do the same (PEP 479).
-    """
-
-    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return super().submit(_finished, work, *args, **kwargs)

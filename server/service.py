@@ -20,12 +20,12 @@ from server.http.auth import Gate
 from server.inspection.stream_inspector import StreamInspector
 from server.lifecycle import Housekeeping, Lifecycle
 from server.log_intake import LogIntake
-from server.process import Threads
 from server.query_output.notifier import Notifier
 from server.query_output.query_output import QueryOutput
 from server.registrations.catalog_view import CatalogView
 from server.registrations.quota_totals import QuotaTotals
 from server.settings import Settings
+from server.thread_pool import Threads
 
 
 class Service:

@@ -365,6 +365,7 @@ def test_a_command_loads_what_it_needs(tmp_path: Path) -> None:
                 "pipeline.solutions.formats",
                 "engine.engine",
                 "engine.network",
+                "epsparql.parser.faults",
                 "importlib.metadata",
                 "server.settings",
             },

@@ -1,13 +1,16 @@
-"""This bench goes from the command to a server that is ready, and then measures what the server takes of the machine
-while nothing comes.
+"""This bench measures short commands, and the way from the command to a server that is ready. Then it measures what
+the server takes of the machine while nothing comes.
 
 All its processes count, the JVM and Spark's workers among them.
 """
 
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.measurement import line, median
@@ -15,25 +18,55 @@ from epsparql.client import Client
 from server.child_server import Child
 
 RUNNERS = ["inprocess", "spark"]
+_QUERY = "SELECT ?s ?v { { ?s <value> ?v } SEQ { ?s <value> ?w } WITHIN 10 FILTER (?w > ?v) }"
+_EVENTS = """{"s": "<a>", "p": "<value>", "o": 1, "at": "2026-01-01T00:00:00Z"}
+{"s": "<a>", "p": "<value>", "o": 2, "at": "2026-01-01T00:00:05Z"}
+"""
 _SETTLE_S = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
-    """Yield a line for each runner: medians over `n` starts, each on an empty directory. Needs /proc.
+    """Yield a line for each command, and for each runner over `n` starts, each on an empty directory. Needs /proc.
 
     For the last start, the line has the memory 10 s later and after `idle_s` more without work, and the CPU in between.
     """
+    yield from _measure_commands(2 * n)
     for runner in RUNNERS:
-        ready_s: list[float] = []
+        ready_s, cpu_s = list[float](), list[float]()
         for number in range(n):
             with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
                 began = time.perf_counter()
                 with Child(Path(directory) / "data", runner, Path(directory) / "log") as child:
                     Client(child.url).wait_ready(300)
                     ready_s.append(round(time.perf_counter() - began, 2))
+                    cpu_s.append(round(sum(map(_cpu_s, _family(child.pid))), 2))
                     if number == n - 1:
-                        yield line("start", runner=runner, n=n, ready_s=median(ready_s), slowest_s=max(ready_s), **_idle(child.pid, idle_s))
+                        times = {"ready_s": median(ready_s), "slowest_s": max(ready_s), "least_cpu_s": min(cpu_s), "cpu_s": median(cpu_s)}
+                        yield line("start", runner=runner, n=n, **times, **_idle(child.pid, idle_s))
+
+
+def _measure_commands(n: int) -> Iterator[str]:
+    """Yield a line for each short command: its CPU seconds in `n` runs, and its peak of memory."""
+    with tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory:
+        query, events = Path(directory) / "query.rq", Path(directory) / "events.ndjson"
+        query.write_text(_QUERY, encoding="utf-8")
+        events.write_text(_EVENTS, encoding="utf-8")
+        for arguments in (["--help"], ["check", str(query)], ["replay", "--query", str(query), "--stream", str(events)]):
+            used = [_run_command(arguments) for _ in range(n)]
+            cpu_s = [round(each.ru_utime + each.ru_stime, 3) for each in used]
+            peak_mb = round(max(each.ru_maxrss for each in used) * 1024 / 1e6)
+            yield line("start", command=arguments[0], n=n, least_cpu_s=min(cpu_s), cpu_s=median(cpu_s), peak_mb=peak_mb)
+
+
+def _run_command(arguments: Sequence[str]) -> resource.struct_rusage:
+    """Run a command to its end, and return what it used. Raises: CalledProcessError."""
+    with subprocess.Popen([sys.executable, "-m", "server.cli", *arguments], stdout=subprocess.DEVNULL) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    return used
 
 
 def _idle(pid: int, idle_s: float) -> dict[str, float]:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 
 from epsparql.errors import Edit, QueryError, Span, SyntaxFault, Unsupported
 from epsparql.parser.elements import QueryText
-from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, MODIFIERS, OPERATOR_NAMES
+from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, MODIFIERS, OPERATOR_NAMES, SEQOPTIONAL
 from epsparql.parser.slips import bare_names, foreign_words, missing_brackets, pasted_signs, select_items
 from epsparql.parser.slips.stops import LEXEME, Slip, Stop, last_lexeme
 
-SEQOPTIONAL = (
-    "SEQOPTIONAL is refused: a later right operand would make an emitted solution invalid; use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
-)
 _AFTER_GROUPS = dict.fromkeys(OPERATOR_NAMES, "{ ... }") | {"WITHIN": "10", "WITHOUT": '{ ... } FOR "PT1H"^^xsd:duration'}
 """These keywords stand after a group in braces; the value is what follows the keyword in turn."""
 _APPLIED = ("FILTER", "BIND", "OPTIONAL", "MINUS")

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from pyparsing import Forward, Opt, autoname_elements
 
-from epsparql.errors import Edit, Span, SyntaxFault
+from epsparql.errors import Edit, QueryError, Span, SyntaxFault
 from epsparql.parser import ast, ast_queries, nodes
 from epsparql.parser.elements import (
     SKIP,
@@ -36,8 +36,7 @@ from epsparql.parser.elements import (
     word,
     words,
 )  # fmt: skip
-from epsparql.parser.faults import SEQOPTIONAL, explain_fault
-from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, OPERATOR_NAMES, PREVIOUS
+from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, OPERATOR_NAMES, PREVIOUS, SEQOPTIONAL
 from epsparql.parser.prediction import predict
 from epsparql.parser.terminals import (
     FIRST_OF_IRI,
@@ -379,5 +378,11 @@ predict(query_unit)
 
 def parse_document(text: str) -> ast_queries.Document:
     """Parse a query's text. Raises `QueryError`."""
+
+    def explain_fault(source: QueryText) -> QueryError:
+        from epsparql.parser import faults  # most texts have none
+
+        return faults.explain_fault(source)
+
     parsed: ast_queries.Document = parse_text(query_unit, text, explain_fault)
     return parsed

@@ -22,3 +22,6 @@ AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT", "FI
 PREVIOUS = "PREV"
 OPERATOR_NAMES = (*(operator.value for operator in ast.ChainOperator), "EQUALOPTIONAL")
 """These stand between two groups; the last one is another spelling of EQUALSOPTIONAL."""
+SEQOPTIONAL = (
+    "SEQOPTIONAL is refused: a later right operand would make an emitted solution invalid; use OPTIONALSEQ, or WITHOUT ... FOR with a duration"
+)

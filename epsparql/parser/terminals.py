@@ -6,16 +6,31 @@ from epsparql.errors import Span, SyntaxFault
 from epsparql.parser import ast
 from epsparql.parser.elements import WORD_END, QueryText, Terminal, make_sign
 
+
+def _class(characters: str) -> str:
+    """Return the class of characters such as `-0-9A-Z`, written as a class of all others.
+
+    A class is compiled in time proportional to the characters that it lists, and names have most of the BMP.
+    """
+    outside, after = "", 0
+    for first, last in sorted((pair[0] or pair[2], pair[1] or pair[2]) for pair in re.findall("(.)-(.)|(.)", characters)):
+        if after < ord(first):
+            outside += rf"\U{after:08x}-\U{ord(first) - 1:08x}"
+        after = ord(last) + 1
+    return rf"[^{outside}\U{after:08x}-\U0010ffff]"
+
+
 _BASE = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
     "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )  # [164] PN_CHARS_BASE
 _CHARS_U = _BASE + "_"  # [165]
-_CHARS = _CHARS_U + "0-9\u00b7\u0300-\u036f\u203f-\u2040\\-"  # [167]
-VARNAME = f"[{_CHARS_U}0-9][{_CHARS_U}0-9\u00b7\u0300-\u036f\u203f-\u2040]*+"  # [166]
-_PREFIX = f"[{_BASE}](?:\\.*+[{_CHARS}])*+"  # [168] PN_PREFIX
+_IN_VARNAME = _CHARS_U + "0-9\u00b7\u0300-\u036f\u203f-\u2040"
+_CHARS = "-" + _IN_VARNAME  # [167]
+VARNAME = f"{_class(_CHARS_U + '0-9')}{_class(_IN_VARNAME)}*+"  # [166]
+_PREFIX = f"{_class(_BASE)}(?:\\.*+{_class(_CHARS)})*+"  # [168] PN_PREFIX
 _PLX = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"  # [170]
-_LOCAL = f"(?:[{_CHARS_U}:0-9]|{_PLX})(?:\\.*+(?:[{_CHARS}:]|{_PLX}))*+"  # [169] PN_LOCAL
+_LOCAL = f"(?:{_class(_CHARS_U + ':0-9')}|{_PLX})(?:\\.*+(?:{_class(_CHARS + ':')}|{_PLX}))*+"  # [169] PN_LOCAL
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"  # a codepoint escape, which stands in IRIs and strings alone
 IRIREF = rf'<(?:[^<>"{{}}|^`\\\x00-\x20]|{_UCHAR})*+>'  # [139]
 PNAME = f"(?:{_PREFIX})?:(?:{_LOCAL})?"  # [140], [141]
@@ -91,7 +106,7 @@ boolean_literal = Terminal(  # [134] BooleanLiteral
     f"(?i:true|false){WORD_END}", lambda source, value, span: ast.BooleanLiteral(value.lower(), span), "true or false"
 )
 blank_node_label = Terminal(  # [142] BLANK_NODE_LABEL
-    f"_:[{_CHARS_U}0-9](?:\\.*+[{_CHARS}])*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node", "_:"
+    f"_:{_class(_CHARS_U + '0-9')}(?:\\.*+{_class(_CHARS)})*+", lambda source, value, span: ast.BlankLabel(value[2:], span), "a blank node", "_:"
 )
 anon = Terminal(r"\[[ \t\r\n]*\]", lambda source, value, span: ast.Anonymous(span), None)  # [163] ANON
 nil = Terminal(r"\([ \t\r\n]*\)", lambda source, value, span: ast.Collection((), span), None)  # [161] NIL

@@ -37,12 +37,9 @@ _COMPARED = 40
 """So many characters of an unknown command are compared with the known ones."""
 _CHECKOUT = Path(__file__).parents[2]
 _MOST_SLICES = 4096  # pipeline.slices.plan has it too, but loads numpy
-GARBAGE_LOOK = 50_000, 4, 1
-"""Python looks for garbage among new objects each time that there are so many. With its usual 700 that is a tenth of
-a start, whose objects stay.
-
-Each tenth look is among all objects, if a quarter of them are new. With its usual hundredth, a busy server kept 20
-minutes of closed connections.
+_GARBAGE_LOOK = 500_000, 4, 1
+"""Python looks for garbage among new objects each time that there are so many: more than a command makes to load its
+code. With its usual 700 that is a tenth of a start, whose objects stay. A server sets its own values later.
 """
 
 _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "server", "trial": "server", "token": "server"}
@@ -51,7 +48,7 @@ _EXTRAS = {"serve": "server", "connect": "server", "demo": "server", "bench": "s
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, 1 if we or the machine failed, 2 if the user's input is at fault."""
-    gc.set_threshold(*GARBAGE_LOOK)
+    gc.set_threshold(*_GARBAGE_LOOK)
     try:
         return _run_command(argv)
     except MissingExtra as fault:
@@ -218,6 +215,9 @@ def _warn(message: object) -> None:
 
 
 def _serve(arguments: argparse.Namespace) -> int:
+    from server.process import defer_validators
+
+    defer_validators()  # before FastAPI is imported
     from pipeline.errors import PipelineError
     from pipeline.replay.query_files import SourceFault
     from server.cli.serve import serve

@@ -133,7 +133,10 @@ def test_each_way_of_looking_up_has_a_line() -> None:
 
 @pytest.mark.soak
 def test_starts_and_what_a_server_takes_that_does_nothing() -> None:
-    found = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
+    shown = [json.loads(line) for line in start.measure(1, idle_s=1.0)]
+    commands, found = shown[:3], shown[3:]
+    assert [line["command"] for line in commands] == ["--help", "check", "replay"]
+    assert [line["least_cpu_s"] for line in commands] == sorted(line["least_cpu_s"] for line in commands)
     assert [line["runner"] for line in found] == ["inprocess", "spark"]
     assert found[0]["processes"] == 1
     assert found[1]["processes"] > 3, "the driver, the JVM, its daemon, a task"

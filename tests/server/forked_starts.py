@@ -115,12 +115,12 @@ def load_server() -> None:
     """Load what a server and its processes load. No thread may run when a process forks."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # read when pyarrow is imported
-    from server.cli import commands
-    from server.process import keep_freed_memory, leave_out_unused, load_grammars, load_runner
+    from server.process import GARBAGE_LOOK, defer_validators, keep_freed_memory, leave_out_unused, load_grammars, load_runner
 
-    gc.set_threshold(*commands.GARBAGE_LOOK)
+    gc.set_threshold(*GARBAGE_LOOK)
     keep_freed_memory()
     leave_out_unused()
+    defer_validators()
     for module in ("server.cli.serve", "pipeline.trials.execution"):
         importlib.import_module(module)
     load_runner("inprocess")

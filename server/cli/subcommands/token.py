@@ -5,10 +5,8 @@ A running server reads the file again when it has changed.
 
 import argparse
 import fcntl
-import hashlib
 import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +40,9 @@ def add_token(commands: Commands) -> None:
 def _make_token(arguments: argparse.Namespace) -> int:
     if not _NOTE.fullmatch(arguments.note):
         return fail("--note has one line")
+    import hashlib  # OpenSSL takes a twentieth of the time of `epsparql --help`
+    import secrets
+
     token = secrets.token_urlsafe(24)
     note = f"  # {arguments.note}" if arguments.note else ""
     line = f"{hashlib.sha256(token.encode()).hexdigest()} {' '.join(arguments.scopes)}{note}"

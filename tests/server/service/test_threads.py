@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from server.process import Threads
+from server.thread_pool import Threads
 
 
 def _first(found: Iterator[int]) -> int:
