@@ -126,7 +126,14 @@ def test_settings_of_other_users_of_pyparsing_change_nothing() -> None:
 def test_classes_of_characters_are_those_that_they_list() -> None:
     """They are written as classes of all other characters."""
     every = "".join(map(chr, range(0x110000)))
-    names = (terminals._BASE, terminals._CHARS_U + "0-9", terminals._IN_VARNAME, terminals._CHARS, terminals._CHARS_U + ":0-9", terminals._CHARS + ":")
+    names = (
+        terminals._BASE,
+        terminals._CHARS_U + "0-9",
+        terminals._IN_VARNAME,
+        terminals._CHARS,
+        terminals._CHARS_U + ":0-9",
+        terminals._CHARS + ":",
+    )
     for characters in names:
         listed = "\\" * characters.startswith("-") + characters
         assert re.findall(terminals._class(characters), every) == re.findall(f"[{listed}]", every)
