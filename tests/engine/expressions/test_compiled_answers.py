@@ -14,10 +14,11 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.etalis import CANONICAL, KEY
 from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state.layout import BIG
+from engine.native.openssl import find_openssl
 from engine.network.host_calls import answer_question
 from engine.physical_plan import recipes
 from engine.physical_plan.plan import Inquiry
-from engine.physical_plan.recipes import Recipes, find_openssl
+from engine.physical_plan.recipes import Recipes
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
