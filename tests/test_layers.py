@@ -158,7 +158,7 @@ ARROWS = {
     "server/routes": "server/background server/connectors server/dependencies.py server/http server/inspection server/log_intake.py server/query_output server/registrations server/routes/streams server/service.py server/settings.py server/subscriptions server/trials server/webhook_delivery",
     "server/routes/reasons": "server/dependencies.py server/http server/registrations server/routes server/service.py",
     "server/routes/streams": "server/dependencies.py server/http server/inspection server/log_intake.py server/observability server/registrations server/service.py server/subscriptions",
-    "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/log_intake.py server/process.py server/query_output server/registrations server/settings.py",
+    "server/service.py": "server/admission.py server/background server/http server/inspection server/lifecycle.py server/log_intake.py server/thread_pool.py server/query_output server/registrations server/settings.py",
     "server/subscriptions": "server/http server/inspection server/query_output server/service.py",
     "server/trials": "server/http server/settings.py server/subordinate_process.py",
     "server/webhook_delivery": "server/http server/query_output server/service.py server/subscriptions",

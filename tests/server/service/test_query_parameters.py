@@ -5,16 +5,17 @@ from typing import Any
 import httpx
 import pytest
 
-from epsparql.client import Client
+from epsparql.client import Client, segment
 from server.app import create_app, document
 from server.cli.openapi_doc import _never
+from server.http.query_parameters import OPEN
 from server.routes.websockets import NOT_ALLOWED
 from server.subscriptions.subscriber import BAD_REQUEST
 from tests.server.conftest import values
 from tests.server.routes.test_streams import assert_problem
 from tests.server.subscriptions.test_websockets import closing, dial
 
-OPERATIONS = [(method.upper(), path) for path, methods in document(create_app(_never))["paths"].items() for method in methods]
+OPERATIONS = [(method.upper(), path) for path, methods in document(create_app(_never))["paths"].items() for method in methods if path not in OPEN]
 
 
 @pytest.mark.parametrize(
@@ -35,13 +36,19 @@ def test_every_route_refuses_what_it_does_not_declare(http: httpx.Client, method
         ("PUT", "/queries/q?replac=true", "replace"),
         ("GET", "/sparql?querry=ASK%7B%7D", "query"),
         ("GET", "/streams/s/late?aftr=1", "after"),
-        ("GET", "/queries/q/goals?from=", "none is known"),
     ],
 )
 def test_the_nearest_name_is_told(http: httpx.Client, method: str, path: str, nearest: str) -> None:
     answer = http.request(method, path)
     assert_problem(answer, 400, "unknown-parameter")
     assert nearest in answer.json()["detail"]
+
+
+def test_a_route_of_a_query_s_variables_refuses_other_names(client: Client, http: httpx.Client, name: str, stream: str) -> None:
+    client.register(name, values(stream))
+    answer = http.get(f"/queries/{segment(name)}/goals", params={"nonsense": "1"})
+    assert_problem(answer, 400, "unknown-parameter")
+    assert "'nonsense'" in answer.json()["detail"]
 
 
 def test_a_form_is_no_other(http: httpx.Client) -> None:
