@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
@@ -11,7 +12,7 @@ from epsparql.etalis.parser.lexemes import NUMBER, content_of
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, refuse
 from epsparql.etalis.parser.vocabulary import TERM, iri_of, is_iri, name_of, number_literal
-from epsparql.ntriples import make_valid
+from epsparql.ntriples import make_valid, parse_term
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal
 from epsparql.terms import Term as RdfTerm
 from epsparql.trees import replace_fields
@@ -19,6 +20,7 @@ from epsparql.trees import replace_fields
 _PLAIN = re.compile(r"[a-z]\w*")
 _QUOTED, _STRING = re.compile(r"'(?:[^'\\]|''|\\.)*'", re.DOTALL), re.compile(r'"(?:[^"\\]|""|\\.)*"', re.DOTALL)
 _NUMBER = re.compile(rf"-?{NUMBER}")
+_OTHER = re.compile(rf"rdf\(({_STRING.pattern})\)", re.DOTALL)  # a term such as an instant, in N-Triples
 _COMPOUND = re.compile(rf"({_PLAIN.pattern}|{_QUOTED.pattern})?((?(1)\(|\[)).*[)\]]", re.DOTALL)
 _PIECE = re.compile(rf"{_QUOTED.pattern}|{_STRING.pattern}|[^'\"()\[\],]+|[()\[\],]", re.DOTALL)
 MOST_CACHED = 1 << 10
@@ -179,6 +181,9 @@ def read_canonical(text: str) -> RdfTerm | None:
         return iri_of(content_of(text))
     if _STRING.fullmatch(text):
         return Literal(content_of(text))
+    if other := _OTHER.fullmatch(text):
+        with suppress(ValueError):  # a struct of the program's own with this name
+            return parse_term(content_of(other[1]))
     return Literal(text, TERM) if _COMPOUND.fullmatch(text) else None
 
 

@@ -4,6 +4,7 @@
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -363,7 +364,8 @@ class _Closure:
                     if variable.name not in found:
                         message = f"variable {variable.name.partition('~')[0]} in findall is not bound"
                         refuse(message, variable.span, self.program.text, "a variable of a relation")
-                yield found, self._term(template, found)
+                with suppress(NoList):  # a list before what is no list is no value
+                    yield found, self._term(template, found)
 
     def _compute_list(self, atom: Struct, answers: Answers) -> Iterator[Answers]:
         places, operation = LIST_FUNCTIONS[atom.name, len(atom.args)]

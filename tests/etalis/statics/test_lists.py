@@ -60,6 +60,9 @@ PROGRAMS = [
                  id="findall in a condition inside a negation"),
     pytest.param("p(datime(2026,1,2,3,4,5,6)). h(H, C) :- p(datime(_,_,_,H,_,_,C)). d(H, C) <- a where h(H, C).", "event(a,1).", [on([3, 6], 1)], id="an instant is taken apart in a static rule"),
     pytest.param("p(f(1,[2,3])). q(X, Y) :- p(f(X, [_|Y])). d(X, Y) <- a where q(X, Y).", "event(a,1).", [on([1, [3]], 1)], id="a fact's struct is taken apart"),
+    pytest.param("p([datime(2026,1,2,3,4,5),2]). q(X) :- p(L), member(X, L). d(H) <- a(T) where (q(T), [T] = [datime(_,_,_,H,_,_)|_], member(T, [T])).",
+                 "event(a(datime(2026,1,2,3,4,5)),1). event(a(datime(2026,1,2,3,4,6)),2).", [on([3], 1)], id="an instant as an item of a list"),
+    pytest.param("p([1]). p(2). d(L) <- a where findall([0|T], p(T), L).", "event(a,1).", [on([[[0, 1]]], 1)], id="findall leaves out a list before what is no list"),
     pytest.param("length(rd1, 40). d(N) <- a(X) where length(X, N).", "event(a(rd1),1). event(a([1]),2).", [on([40], 1)], id="the program's own length"),
 ]  # fmt: skip
 
