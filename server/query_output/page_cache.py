@@ -114,7 +114,8 @@ class PageCache:
         page is empty only then. Raises: ValueError for what is no id.
         """
         kept = self._readings.get(last)
-        begins = kept is None or not (_has_news(kept.page) or (kept.generation >= generation and not anew))
+        # A reading at work is shared, though it may be too old to say that nothing follows: each one holds a page in memory.
+        begins = kept is None or not (_has_news(kept.page) or (kept.generation >= generation and not (anew and kept.page.done())))
         if kept is None or begins:
             kept = self._readings[last] = _Reading(generation, self._start_reading(last))
         self._readings.move_to_end(last)
