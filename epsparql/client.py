@@ -242,7 +242,7 @@ class Client:
         """
         lines = write_events(triples_of(frame)).splitlines(keepends=True) if mapping is None else list(documents_of(frame))
         if mapping is not None:
-            self._set_mapping(name, mapping)
+            self.set_mapping(name, mapping)
         parts = []
         for first in range(0, len(lines) or 1, rows):
             chosen = lines[first : first + rows]
@@ -256,8 +256,11 @@ class Client:
             rejected=sum(part.rejected for part in parts),
         )
 
-    def _set_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
-        """Set a stream's mapping, and keep its other settings."""
+    def set_mapping(self, name: str, mapping: Mapping[str, Any]) -> None:
+        """Set a stream's mapping, and keep its other settings. Nothing is sent if the stream has this mapping.
+
+        Raises: ApiError for a refused mapping, or a token without the scope `admin`.
+        """
         try:
             known = self.stream(name)
         except ApiError as error:

@@ -222,7 +222,7 @@ def _invalid(message: str, text: bytes, number: int) -> FormatError:
     field = path.rstrip("`")
     unknown = re.search(r"unknown field `(.*)`", reason)
     if unknown:
-        fields = ", ".join(EventLine.__struct_fields__)
+        fields = f"{', '.join(EventLine.__struct_fields__)}; or a mapping, which epsparql map proposes, if these are rows"
         return FormatError("field", f"unknown field {unknown[1]!r}", number, _Place(text, number).key(unknown[1]), fields)
     if not field:
         return FormatError("json", reason, number, 1, _EACH_LINE)

@@ -451,7 +451,9 @@ def _map(arguments: argparse.Namespace) -> int:
     for comment in proposal.comments:
         _warn(comment)
     for choice in proposal.choices:
-        if choice.setting not in OWN_PARAMETERS:
+        if choice.setting == "time_zone":
+            print(f"time_zone is {choice.value or 'UTC'!r}; else --time-zone ZONE, such as Europe/Vienna", file=sys.stderr)
+        elif choice.setting not in OWN_PARAMETERS:
             others = " or ".join(f"--choose '{choice.setting}={value}'" for value in choice.alternatives)
             print(f"{choice.setting} is {choice.value!r}; else {others}", file=sys.stderr)
     for number, triples in enumerate(proposal.preview, 1):

@@ -23,7 +23,6 @@ from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 _PART_BYTES = 1 << 20
 _BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)
 _PROGRAM, _QUERY = "text/x-etalis-event", "application/sparql-query"
-_SUFFIXES = MAPPED_SUFFIXES | SUFFIXES
 _COLOURS = {"running": GREEN, "failed": RED, "paused": YELLOW}
 
 
@@ -148,8 +147,10 @@ def send_files(client: Client, arguments: Namespace) -> None:
 
     Raises: WrongInput, which says how far it came.
     """
+    if arguments.mapping is not None:
+        client.set_mapping(arguments.stream, _read_mapping(arguments.mapping))
     for path in arguments.files:
-        media_type = arguments.type or _find_type(path)
+        media_type = arguments.type or _find_type(path, mapped=arguments.mapping is not None)
         options = {"at": arguments.at} if arguments.at else {}
         accepted = late = rejected = lines = 0
         try:
@@ -170,15 +171,33 @@ def send_files(client: Client, arguments: Namespace) -> None:
             before = f"; the {lines:,} lines before were accepted" if lines else ""
             line = fault.problem.get("line")
             place = f"{path}:{lines + line}:{fault.problem.get('column') or 1}" if line else str(path)
-            raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{before}") from None
+            raise WrongInput(f"{place}: {fault.problem.get('detail', fault)}{before}{_tell_expected(fault, media_type)}") from None
         counts = f"{accepted:,} events accepted, {late:,} late"
         print(f"{path}: {counts}" + (f", {rejected:,} rejected" if rejected else ""))
 
 
-def _find_type(path: Path) -> str:
+def _read_mapping(path: Path) -> Any:
+    """Return the mapping in a file, which the server checks. Raises: WrongInput for a file that is no JSON."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongInput(f"{path}: {explain_unreadable(error)}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise WrongInput(f"{path}: the mapping is no JSON: {error}") from None
+
+
+def _tell_expected(fault: ApiError, media_type: str) -> str:
+    """Return what the server expected, or the option that gives a stream the mapping which it lacks; "" if unknown."""
+    lacks_mapping = fault.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE and media_type in MAPPED_SUFFIXES.values()
+    expected = "--mapping FILE, which epsparql map proposes" if lacks_mapping else fault.problem.get("expected")
+    return f"; expected {expected}" if expected else ""
+
+
+def _find_type(path: Path, *, mapped: bool) -> str:
+    """Return the media type of a suffix; with a mapping, `.ndjson` has rows of JSON. Raises: WrongInput."""
     if str(path) == "-":
         return NDJSON
-    found = _SUFFIXES.get(path.suffix.lower())
+    found = (SUFFIXES | MAPPED_SUFFIXES if mapped else MAPPED_SUFFIXES | SUFFIXES).get(path.suffix.lower())
     if found is None:
         raise WrongInput(f"{path}: no format of events is known by the suffix {path.suffix!r}; --type names one")
     return found

@@ -110,6 +110,12 @@ def _add_send(commands: Commands) -> None:
     parser.add_argument(
         "--type", metavar="TYPE", help="This is the media type of the files. The default depends on each file's suffix; stdin is ndjson."
     )
+    parser.add_argument(
+        "--mapping",
+        type=Path,
+        metavar="FILE",
+        help="The stream gets the mapping in this file, which `epsparql map` proposes. Files of CSV, JSON and log lines need one.",
+    )
     parser.add_argument("--at", metavar="TIME", help="Events without a time of their own get this time.")
 
 

@@ -488,6 +488,19 @@ class TestMapping:
         found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [(each["end"], each["binding"]["v"]["value"]) for each in found] == [(moment(1), "1.5"), (moment(2), "2")]
 
+    def test_a_time_without_a_zone_names_the_option(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        rows = write(tmp_path, "r.csv", self.CSV.replace("Z,", ","))
+        assert main(["map", str(rows)]) == OK
+        assert "time_zone is 'UTC'; else --time-zone ZONE, such as Europe/Vienna" in capsys.readouterr().err
+        assert main(["map", str(rows), "--time-zone", "Europe/Berlin"]) == OK
+        assert "time_zone is 'Europe/Berlin'; else" in capsys.readouterr().err
+
+    def test_rows_of_ndjson_need_a_mapping(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        rows = write(tmp_path, "r.jsonl", '{"t":1767225601,"v":1}\n')
+        assert main(["replay", "--query", str(q), "--stream", str(rows)]) == USER_FAULT
+        assert "unknown field 't'; expected s, p, o," in (told := capsys.readouterr().err)
+        assert "or a mapping, which epsparql map proposes, if these are rows" in told
+
     def test_json_and_ndjson(self, tmp_path: Path, q: Path, capsys: pytest.CaptureFixture[str]) -> None:
         mapping = write(tmp_path, "m.json", json.dumps({"time": "t", "time_format": "epoch_s", "base": EX, "properties": {"v": ":value"}}))
         one = write(tmp_path, "one.json", '[{"t":1767225601,"v":1}]')

@@ -166,6 +166,26 @@ def test_a_refused_line_is_named_in_its_file(
     assert client.stream(stream)["accepted"] == 5
 
 
+def test_send_sets_the_mapping_of_a_stream(tmp_path: Path, stream: str, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    table, rows, mapping = tmp_path / "rows.csv", tmp_path / "rows.jsonl", tmp_path / "mapping.json"
+    table.write_text(f"t,v\n{moment(0)},1\n{moment(1)},2\n")
+    rows.write_text(f'{{"t":"{moment(2)}","v":3}}\n')
+    mapping.write_text(json.dumps({"format": "csv", "time": "t", "base": EX, "properties": {"v": ":value"}}))
+    assert main(["send", stream, str(table)]) == USER_FAULT
+    assert "the stream has none; expected --mapping FILE, which epsparql map proposes" in capsys.readouterr().err
+    assert main(["send", stream, str(rows)]) == USER_FAULT
+    assert "unknown field 't'; expected s, p, o, g, triples," in capsys.readouterr().err
+    assert main(["send", stream, str(table), "--mapping", str(mapping)]) == 0
+    assert main(["send", stream, str(table)]) == 0
+    mapping.write_text(json.dumps({"format": "json", "time": "t", "base": EX, "properties": {"v": ":value"}}))
+    assert main(["send", stream, str(rows), "--mapping", str(mapping)]) == 0
+    assert "rows.jsonl: 1 events accepted, 0 late" in capsys.readouterr().out
+    assert client.stream(stream)["mapping"]["format"] == "json"
+    mapping.write_text("{")
+    assert main(["send", stream, str(rows), "--mapping", str(mapping)]) == USER_FAULT
+    assert f"{mapping}: the mapping is no JSON" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", ["queries", "diagnose alarm", "trial q.rq"])
 def test_a_server_that_is_not_there(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
