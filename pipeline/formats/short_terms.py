@@ -56,7 +56,7 @@ class ShortTerms:
         """
         if piece[:1] == b"{":
             return self.write_term(piece, "o")
-        text = msgspec.json.decode(b'"%b"' % piece, type=str) if b"\\" in piece else piece.decode()
+        text = msgspec.json.decode(b'"%b"' % piece, type=str)  # the scanner has not looked for control characters
         return self._write_string(text, "p" if text == "a" else "o")
 
     def _write_string(self, text: str, place: str) -> str:

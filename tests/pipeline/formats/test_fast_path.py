@@ -298,6 +298,14 @@ def test_the_usual_events_take_the_compiled_path(event: dict[str, object], ascii
     assert listed(found[0]) == listed(read_lines(body, DEFAULT)[0])
 
 
+@pytest.mark.parametrize("term", ["<<(\t<x:a> <x:b> <x:c> )>>", '\\"a\tb\\"'])
+def test_a_control_character_in_a_string_is_no_json(term: str) -> None:
+    body = f'{{"s":"<x:p>","p":"<x:q>","o":"{term}","at":"2026-01-01T00:00:01Z"}}'.encode()
+    assert fast_path.events_batch(body, DEFAULT, frame=False, read_term=PLAIN_RULES.short.write_found) is None
+    with pytest.raises(FormatError, match="invalid character"):
+        parse_body(body, NDJSON, default=DEFAULT, arrived=0)
+
+
 def test_a_term_beyond_the_limit_is_refused_on_either_path() -> None:
     body = f'<x:a> <x:b> "{"a" * (MAX_TERM + 1)}" .'.encode()
     assert fast_path.quads_batch(body, DEFAULT, graphs=False) is None
