@@ -171,6 +171,15 @@ def _split(text: str) -> list[str] | None:
     return None if opened else [*pieces, text[start:].strip()] if text.strip() else []
 
 
+def nesting(text: str) -> int:
+    """Return how deep the brackets of a canonical text stand in one another."""
+    opened = most = 0
+    for found in _PIECE.finditer(text):
+        opened += (found[0] in "([") - (found[0] in ")]")
+        most = max(most, opened)
+    return most
+
+
 def read_canonical(text: str) -> RdfTerm | None:
     """Return the constant that a canonical text stands for; None if it stands for none."""
     if _PLAIN.fullmatch(text):

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from epsparql.errors import Warning_
-from epsparql.etalis.parser.constants import ground_term, instant_parts, list_literal, read_parts, struct_literal
+from epsparql.etalis.parser.constants import ground_term, instant_parts, list_literal, nesting, read_parts, struct_literal
 from epsparql.etalis.parser.program import Program, StaticRule
 from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import TERM, is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, list_branches, variables_of
 from epsparql.etalis.statics.lists import LIST_FUNCTIONS, NoList, list_items, ordered_list
+from epsparql.parser.elements import MAX_DEPTH
 from epsparql.terms import Literal
 from epsparql.terms import Term as RdfTerm
 
@@ -274,12 +275,17 @@ class _Closure:
         return self._limit_length(found, term)
 
     def _limit_length(self, value: RdfTerm, term: Term) -> RdfTerm:
-        """Count the steps to write a list or struct, and return it. Raises: EleRefused if it is too long."""
+        """Count the steps to write a list or struct, and return it. Raises: EleRefused if it is too long or too deep.
+
+        An order of lists takes steps by the square of their depth.
+        """
         if isinstance(value, Literal) and value.datatype == TERM:
             self.statics.spend(len(value.lexical) // STEP_CHARACTERS, term)
+            expected = "shorter lists, or rules that come to an end"
             if len(value.lexical) > MOST_CHARACTERS:
-                expected = "shorter lists, or rules that come to an end"
                 refuse(f"a list or struct grows beyond {MOST_CHARACTERS:,} characters", term.span, self.program.text, expected)
+            if value.lexical.count("[") + value.lexical.count("(") > MAX_DEPTH and nesting(value.lexical) > MAX_DEPTH:
+                refuse(f"a list or struct grows beyond {MAX_DEPTH} brackets in one another", term.span, self.program.text, expected)
         return value
 
     # ------------------------------------------------------------ goals

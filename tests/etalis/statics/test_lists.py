@@ -196,6 +196,9 @@ def test_conditions_and_naive_evaluator(tmp_path: Path, known: str, body: tuple[
 
 GROWTH = [
     pytest.param("p(1). p(2). r([]). r([X|L]) :- r(L), p(X). a(X) <- b(X) where r(X).", "r/1 grows beyond 500 facts", id="lists without end"),
+    pytest.param(
+        "r([]). r([L]) :- r(L). a(X) <- b(X) where r(X).", "a list or struct grows beyond 100 brackets in one another", id="a list in a list"
+    ),
     pytest.param("r([]). r([L,L]) :- r(L). a(X) <- b(X) where r(X).", "a list or struct grows beyond 65,536 characters", id="a list that doubles"),
 ]
 
