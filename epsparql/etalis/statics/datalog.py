@@ -16,7 +16,6 @@ from epsparql.etalis.parser.vocabulary import TERM, is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, list_branches, variables_of
 from epsparql.etalis.statics.lists import LIST_FUNCTIONS, NoList, list_items, ordered_list
-from epsparql.parser.elements import MAX_DEPTH
 from epsparql.terms import Literal
 from epsparql.terms import Term as RdfTerm
 
@@ -24,6 +23,8 @@ MOST_FACTS = 100_000
 """The static rules of a program close to at most so many facts."""
 MOST_CHARACTERS = 65_536
 """A list or struct that static rules build has at most so many characters."""
+MOST_BRACKETS = 100
+"""So many brackets of a list or struct stand in one another at most."""
 STEP_CHARACTERS = 2
 """To write so many characters of a list or struct is one step of work: an item has two, with its comma."""
 Row = tuple[RdfTerm, ...]
@@ -284,8 +285,8 @@ class _Closure:
             expected = "shorter lists, or rules that come to an end"
             if len(value.lexical) > MOST_CHARACTERS:
                 refuse(f"a list or struct grows beyond {MOST_CHARACTERS:,} characters", term.span, self.program.text, expected)
-            if value.lexical.count("[") + value.lexical.count("(") > MAX_DEPTH and nesting(value.lexical) > MAX_DEPTH:
-                refuse(f"a list or struct grows beyond {MAX_DEPTH} brackets in one another", term.span, self.program.text, expected)
+            if value.lexical.count("[") + value.lexical.count("(") > MOST_BRACKETS and nesting(value.lexical) > MOST_BRACKETS:
+                refuse(f"a list or struct grows beyond {MOST_BRACKETS} brackets in one another", term.span, self.program.text, expected)
         return value
 
     # ------------------------------------------------------------ goals
