@@ -27,9 +27,9 @@ from typing import Any
 
 MODULES = {"server.cli": ["serve"], "server.trials.process": []}
 """What is started so, if its arguments begin with these."""
-AT_ONCE = ("AWS_", "OMP_", "OPENBLAS_NUM", "NUMBA_NUM", "PYTEST_")
-"""Variables that begin so may differ from those of the process that forks: they are read when they are needed, or
-limit threads.
+AT_ONCE = ("ARROW_DEFAULT", "AWS_", "COLUMNS", "OMP_", "OPENBLAS_NUM", "NUMBA_NUM", "PYDANTIC_DISABLE", "PYTEST_")
+"""Variables that begin so may differ from those of the process that forks: they are read when they are needed, limit
+threads, or are set by each command, which a test may have run within the process of pytest.
 """
 _LONGEST, _SUBREAPER = 1 << 20, 36
 _execute: Any = subprocess._fork_exec  # type: ignore[attr-defined]
