@@ -1,5 +1,5 @@
 """This module exports solutions as Parquet files, `query=NAME/date=YYYY-MM-DD/<lo>-<hi>.parquet`, each exactly once
-(docs/decisions/0027).
+(docs/decisions/0046).
 
 A long name is cut and ends in a digest, for a directory's name has at most 255 bytes; the file's own metadata hold
 the whole name. The next export is noted before it is written, as a range of log positions that names the files. An

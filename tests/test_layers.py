@@ -292,7 +292,7 @@ def test_a_package_imports_from_those_above_it(package: str) -> None:
 
 
 def test_few_files_know_spark() -> None:
-    """The runner with its jobs and session; the library for Spark's users (docs/decisions/0026)."""
+    """The runner with its jobs and session; the library for Spark's users (docs/decisions/0061)."""
     assert {file.relative_to(ROOT).as_posix() for file in ROOT.glob("[eps]*/**/*.py") if "pyspark" in outside(file)} == {
         "pipeline/dataframes/api.py",
         "pipeline/dataframes/streaming.py",

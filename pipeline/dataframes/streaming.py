@@ -1,5 +1,5 @@
 """This module runs `solve` over a streaming DataFrame: an engine per partition, whose state Spark keeps
-(docs/decisions/0026).
+(docs/decisions/0061).
 
 Spark stores a snapshot and the events since. A random token names each version, so a worker knows which version an
 engine in its memory stands for. That holds whatever was tried twice or elsewhere meanwhile, and such an engine only

@@ -1,5 +1,5 @@
 """This module keeps the lease of a store, so that a server that stands by takes the place of one that has died
-(docs/decisions/0088).
+(docs/decisions/0042).
 
 The lease decides when a server tries, and never who may write: that is decided by the claims and fences of
 manifest.py. So a lease that ends too early costs a change of servers, and no event. No clocks are compared: whoever
