@@ -7,7 +7,9 @@ A side engine reads another span of the log for some queries, over the same term
     side       begins ─── read ─── ends ───────╯
 
 It is an engine like any other, with the rules on which its queries rest. At `ends` it stands where the other stands,
-and hands its queries over. The uses differ in where it begins, and in which registrations of the log it heeds:
+and hands its queries over. A new rule may join its queries to rules that it lacks. It is given copies of these, as
+they run in the other engine at the rule's registration. The uses differ in where it begins, and in which
+registrations of the log it heeds:
 
 - A pause begins as a copy of the engine, cut to its queries and their rules. It heeds followers and new rules.
 - The past of a query, or of a promoted text, begins at the first entry read, with today's rules. It heeds no query.
@@ -113,6 +115,7 @@ class SideEngine:
     follows_pauses: bool = False  # whether its queries are paused and catch up as the log says
     reader: int = -1  # the query that was paused or reads the past, for which the others wait
     present: EngineState | None = None  # while the past is read: a copy of the engine at the registration, to go on with
+    feeding: deque[EngineState] = field(default_factory=deque)  # copies of rules, which feed its queries from these engines' positions on
     paused: bool = False
     replaces: bool = False  # whether the text of a promotion reads on as the query `reader`, whose place it is to take
 
@@ -148,12 +151,14 @@ class SideEngine:
     def read(self, upto: int) -> Iterator[Outcome]:
         """Read the log up to a position, and yield what each block brings. Raises LogGap."""
         while True:
-            stops = [upto, *(beginning.position for beginning in self.begins)]
+            stops = [upto, *(beginning.position for beginning in self.begins), *(rules.position for rules in self.feeding)]
             if self.begins and self.engine.position >= self.begins[0].position:
                 yield self.begin()
             elif self.present is not None and self.engine.position == self.present.position:
                 before = self._go_on()
                 join(self.engine.registry, before.registry, {self.reader})
+            elif self.feeding and self.engine.position == self.feeding[0].position:
+                self._take_in(self.feeding.popleft().registry)
             elif self.engine.position >= upto:
                 return
             else:
@@ -178,6 +183,12 @@ class SideEngine:
         self.begins.clear()
         return before
 
+    def _take_in(self, rules: Registry) -> None:
+        """Go on with rules as they run in the other engine. Those of them that are here may lack what feeds them."""
+        own = rules.registered.keys() | rules.fallen.keys()
+        let_go(self.engine, own)
+        join(self.engine.registry, rules, own)
+
     def forget(self, entry: Drop) -> None:
         """Drop a query here; those that waited for it wait no more.
 
@@ -194,7 +205,23 @@ class SideEngine:
 
     @property
     def engines(self) -> tuple[EngineState, ...]:
-        return (self.engine,) if self.present is None else (self.engine, self.present)
+        return (self.engine, *(() if self.present is None else (self.present,)), *self.feeding)
+
+
+def let_go(engine: EngineState, leaving: Collection[int]) -> None:
+    """Drop queries that another registry has from now on, with what is behind. No query that stays shares events with
+    them.
+    """
+    registry = engine.registry
+    registry.forget_layout()
+    for kept in (registry.registered, registry.fallen, engine.sides):
+        for registered in kept.keys() & leaving:
+            del kept[registered]
+    for member in registry.members:
+        for registered in member.network.planned.keys() & leaving:
+            member.network.drop_query(registered)
+        member.forget_unread()
+    registry.members = [member for member in registry.members if member.network.planned]
 
 
 def join(registry: Registry, side: Registry, queries: Collection[int]) -> None:

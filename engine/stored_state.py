@@ -41,15 +41,16 @@ def restore_state(engine: EngineState, meta: dict[str, Any], arrays: dict[str, N
     """Bring a new engine over the same terms to where `state_of` was told. Raises SnapshotMismatch."""
     _restore_engine(engine, meta, arrays)
     for stored in meta.get("behind", ()):
-        beside = [engine.make_beside(engine.registry.make_beside()) for _ in stored["engines"]]
-        for other, found in zip(beside, stored["engines"], strict=True):
+        feeding = stored.get("feeding", [])  # earlier versions gave none
+        beside = [engine.make_beside(engine.registry.make_beside()) for _ in (*stored["engines"], *feeding)]
+        for other, found in zip(beside, [*stored["engines"], *feeding], strict=True):
             other.registry.known = engine.registry.known
             _restore_engine(other, found, arrays)
         entries, lead, replaces = tuple(Register.from_plain(values) for values in stored["beginning"]), stored["lead"], stored.get("replaces")
         begins = deque([Beginning(entries[0].reads_from or 0, entries)] if entries else [])
         engine.sides[lead] = SideEngine(
             beside[0], set(stored["own"]), begins, reader=lead if replaces is None else replaces, replaces=replaces is not None,
-            present=beside[1] if len(beside) > 1 else None, paused=stored["paused"],
+            present=beside[1] if len(stored["engines"]) > 1 else None, feeding=deque(beside[len(stored["engines"]) :]), paused=stored["paused"],
         )  # fmt: skip
 
 
@@ -112,7 +113,8 @@ def _store_side(engine: EngineState, lead: int, side: SideEngine, arrays: dict[s
         "paused": side.paused,
         "replaces": side.reader if side.replaces else None,
         "beginning": [asdict(entry) for beginning in side.begins for entry in beginning.entries],
-        "engines": [_store_engine(other, arrays, engine.registry.known) for other in side.engines],
+        "engines": [_store_engine(other, arrays, engine.registry.known) for other in (side.engine, side.present) if other is not None],
+        "feeding": [_store_engine(other, arrays, engine.registry.known) for other in side.feeding],
     }
 
 

@@ -33,11 +33,12 @@ def pause(engine: EngineState, entry: Pause) -> None:
 
 
 def register_query(engine: EngineState, entry: Register) -> bool:
-    """Take in a query that is behind from the first; return False for any other."""
+    """Take in a query that is behind from the first; return False for any other, which may be a rule that feeds those."""
     if entry.waits_for is not None and entry.waits_for in engine.sides:
         engine.sides[entry.waits_for].queries.add(entry.offset)
         return True
     if entry.reads_from is None:
+        feed_behind(engine, entry)
         return False
     engine.sides[entry.offset] = begin_past(engine, entry.offset, entry, entry.reads_from)
     return True
@@ -87,6 +88,30 @@ def fork(registry: Registry, own: Collection[int], streams: Iterable[str] = ()) 
     for registered in own:
         registry.registered.pop(registered, None)
     return side
+
+
+def list_behind(engine: EngineState, lead: int, side: SideEngine) -> Iterable[Register]:
+    """Return the registrations of what is behind; that of a promotion stands for its text."""
+    known = {entry.offset: entry for beginning in side.begins for entry in beginning.entries}
+    for each in side.engines:
+        known |= each.registry.registered | each.registry.fallen
+    if side.replaces:
+        return [replace(known[side.reader], offset=lead, reads_from=lead, waits_for=side.reader)]
+    unread = [offset for offset in side.queries - known.keys() if offset >= side.engine.position]  # any other has ended
+    entries = [entry for offset in unread for block in engine.past(offset, offset + 1) for entry in block.entries]
+    return [*(known[offset] for offset in side.queries & known.keys()), *(entry for entry in entries if isinstance(entry, Register))]
+
+
+def feed_behind(engine: EngineState, entry: Register) -> None:
+    """Give side engines copies of the rules to which a new rule joins their queries, as these rules run now."""
+    query, rules = parse_entry(entry), engine.registry.rules
+    into = a.written_stream(query)
+    for lead, side in engine.sides.items() if into is not None else ():
+        joined = find_reached({stream for each in list_behind(engine, lead, side) for stream in parse_entry(each).streams}, rules)
+        if into in joined:
+            new = find_reached({*joined, *query.streams}, rules) - joined
+            if any(rule.into in new for rule in rules):
+                side.feeding.append(engine.make_beside(fork(engine.registry, (), query.streams), entry.offset))
 
 
 # ---------------------------------------------------------------- catching up

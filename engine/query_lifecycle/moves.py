@@ -10,35 +10,22 @@ lives elsewhere from then on, and reads for what it lacks.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engine.engine_state import Beginning, EngineState, SideEngine, join
+from engine.engine_state import Beginning, EngineState, SideEngine, join, let_go
 from engine.errors import LogGap, OnePartitionOnly
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, REVISED, Micros, Register, StateChange
 from engine.partitioning import Moved, PartitionShare, Route, Sets, partition_of
 from engine.planner.reach import find_longest
+from engine.query_lifecycle.catch_up import list_behind
 from engine.runtime.time_course import Place
 from engine.runtime.watermarks import NO_TIME
 from epsparql import algebra as a
 from epsparql import parse
 
 _STRANDED = "it moved to another partition, and what it rests on was removed from the log: {}; register the query again"
-
-
-def let_go(engine: EngineState, leaving: Collection[int]) -> None:
-    """Drop queries that live elsewhere from now on, with what is behind. No query that stays shares events with them."""
-    registry = engine.registry
-    registry.forget_layout()
-    for kept in (registry.registered, registry.fallen, engine.sides):
-        for registered in kept.keys() & leaving:
-            del kept[registered]
-    for member in registry.members:
-        for registered in member.network.planned.keys() & leaving:
-            member.network.drop_query(registered)
-        member.forget_unread()
-    registry.members = [member for member in registry.members if member.network.planned]
 
 
 # ---------------------------------------------------------------- where reading begins
@@ -270,7 +257,7 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
     registry = engine.registry
     sets, entries = Sets(number), registry.registered | registry.fallen
     for lead, side in engine.sides.items():
-        entries |= {entry.offset: entry for entry in _list_behind(engine, lead, side)}
+        entries |= {entry.offset: entry for entry in list_behind(engine, lead, side)}
     for entry in sorted(entries.values(), key=lambda entry: entry.offset):
         if entry.emit == REVISED:
             raise OnePartitionOnly(f"{entry.name} is a revised query: run it with one partition (--partitions 1)")
@@ -281,17 +268,6 @@ def _sets_of_one(engine: EngineState, number: int) -> Sets:
     for side in engine.sides.values():
         sets.keep_home(engine.position, side.reader)
     return sets
-
-
-def _list_behind(engine: EngineState, lead: int, side: SideEngine) -> Iterable[Register]:
-    """Return the registrations of what is behind; that of a promotion stands for its text."""
-    known = {entry.offset: entry for beginning in side.begins for entry in beginning.entries}
-    for each in side.engines:
-        known |= each.registry.registered | each.registry.fallen
-    if side.replaces:
-        return [replace(known[side.reader], offset=lead, reads_from=lead, waits_for=side.reader)]
-    unread = [entry for offset in side.queries - known.keys() for block in engine.past(offset, offset + 1) for entry in block.entries]
-    return [*(known[offset] for offset in side.queries & known.keys()), *(entry for entry in unread if isinstance(entry, Register))]
 
 
 def renumber(standings: Sequence[Standing], number: int, begin: int) -> Renumbering:

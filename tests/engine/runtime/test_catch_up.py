@@ -120,13 +120,17 @@ def without_history(log: CatchUpLog) -> CatchUpLog:
     the past.
     """
     moved = [entry for entry, _ in log.parts if isinstance(entry, Register) and entry.reads_from is not None]
-    plain = CatchUpLog()
+    plain, numbers = CatchUpLog(), dict[int, int]()
     for entry, occurrences in log.parts:
         for register in moved:
             if register.reads_from == entry.offset:
-                plain.add(replace_fields(register, reads_from=None, holds=()))
-        if not isinstance(entry, Pause | Resume | CatchUp) and entry not in moved:
-            plain.add(replace_fields(entry, waits_for=None) if isinstance(entry, Register) else entry, *occurrences)
+                numbers[register.offset] = plain.add(replace_fields(register, reads_from=None, holds=()))
+        if isinstance(entry, Register) and entry not in moved:
+            numbers[entry.offset] = plain.add(replace_fields(entry, waits_for=None))
+        elif isinstance(entry, Drop):
+            plain.add(replace_fields(entry, registered=numbers[entry.registered]))
+        elif not isinstance(entry, Pause | Resume | CatchUp | Register):
+            plain.add(entry, *occurrences)
     return plain
 
 
@@ -346,3 +350,66 @@ def test_dropped_while_it_is_behind() -> None:
     log.feed(random, 2000, 2010)
     log.run(random)
     check(log, random, ["other"])
+
+
+FORWARD = "CONSTRUCT { ?x <http://e/p> ?b } INTO STREAM <http://e/f> FROM STREAM <http://e/d> WHERE { ?x <http://e/p> ?b }"
+FURTHER = OVER.replace("<http://e/d>", "<http://e/f>")
+
+
+@pytest.mark.parametrize("past", [False, True])
+@pytest.mark.parametrize("ran_before", [False, True])
+def test_a_rule_that_comes_while_a_query_is_behind_feeds_it_by_way_of_others(ran_before: bool, past: bool) -> None:
+    """The second rule joins the query to the first one, which nothing joined to it where the query stands."""
+    random, log = Random(15), CatchUpLog()
+    if ran_before:
+        log.add(Register(0, "rule", RULE))
+    log.feed(random, 10, 30)
+    registered = log.add(Register(0, "q", FURTHER, reads_from=0 if past else None))
+    log.feed(random, 30, 40)
+    at = 0 if past else log.add(Pause(0, registered, "q"))
+    if not ran_before:
+        log.add(Register(0, "rule", RULE))
+    log.feed(random, 40, 60)
+    log.add(Register(0, "forward", FORWARD))
+    log.feed(random, 60, 80)
+    if not past:
+        log.add(Resume(0, registered, "q"))
+    log.catch_up(registered, at, random)
+    log.feed(random, 2000, 2020)
+    check(log, random, ["q", "rule", "forward"])
+
+
+def test_a_rule_joins_a_paused_query_to_others_again_once_the_first_that_did_was_dropped() -> None:
+    random, log = Random(16), CatchUpLog()
+    log.add(Register(0, "rule", RULE))
+    registered = log.add(Register(0, "q", FURTHER))
+    log.feed(random, 10, 20)
+    at = log.add(Pause(0, registered, "q"))
+    first = log.add(Register(0, "forward", FORWARD))
+    log.feed(random, 20, 40)
+    log.add(Drop(0, first, "forward"))
+    log.add(Register(0, "more", RULE.replace("?x <http://e/p> ?b }", "?x <http://e/p> ?a }", 1)))
+    log.feed(random, 40, 60)
+    log.add(Register(0, "forward", FORWARD))
+    log.feed(random, 60, 80)
+    log.add(Resume(0, registered, "q"))
+    log.catch_up(registered, at, random)
+    log.feed(random, 2000, 2020)
+    check(log, random, ["q", "rule", "forward"])
+
+
+def test_what_waits_for_a_rule_over_the_past_is_fed_by_rules_that_come_meanwhile_although_it_is_dropped() -> None:
+    random, log = Random(17), CatchUpLog()
+    log.add(Register(0, "rule", RULE))
+    log.feed(random, 10, 40)
+    past = log.add(Register(0, "past", RULE.replace("http://e/d", "http://e/f").replace("http://e/q", "http://e/never"), reads_from=0))
+    log.add(Register(0, "q", FURTHER, waits_for=past))
+    log.feed(random, 40, 50)
+    log.add(Register(0, "forward", FORWARD))
+    log.feed(random, 50, 60)
+    log.add(CatchUp(0, past, 20))
+    log.add(Drop(0, past, "past"))
+    log.feed(random, 60, 80)
+    log.catch_up(past, 20, random)
+    log.feed(random, 2000, 2020)
+    check(log, random, ["q", "rule", "forward"])
