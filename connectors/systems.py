@@ -245,6 +245,26 @@ SYSTEMS: Mapping[str, System] = {
             },
         },
     ),
+    "sse": System(
+        library="httpx",
+        module="httpx",
+        extra="server",
+        schemes=("http", "https"),
+        credentials=("token",),
+        user_in_url=False,
+        url_parameters=None,
+        source="connectors.inbound.sse:SseSource",
+        options={
+            IN: {
+                "url": Option(
+                    str, "This is the address of Server-Sent Events, such as https://stream.wikimedia.org/v2/stream/recentchange.", needed=True
+                ),
+                "format": Option(str, "This is the media type of each event's data.", default="application/json"),
+                "event": Option(str, "Events of this type are read, and others are left out.", default="message"),
+                "resume": Option(bool, "Each event has an id, after which the connector resumes. Otherwise events are lost while it is away.", True),
+            },
+        },
+    ),
     "delta": System(
         library="deltalake",
         module="deltalake",

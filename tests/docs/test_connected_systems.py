@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pytest
 
 from tests.connectors.systems.brokers import free_port, mosquitto, nats_server, postgresql
 from tests.connectors.systems.chaos import wait_for
+from tests.connectors.systems.event_publisher import EventPublisher
 from tests.connectors.systems.jetstream import count_messages, create_stream, with_jetstream
 from tests.connectors.systems.mqtt_devices import DEADLINE_S, display
 
@@ -73,7 +74,7 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["files.md", "home-assistant.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md"])
+@pytest.mark.parametrize("name", ["files.md", "home-assistant.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md", "sse.md"])
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -180,3 +181,27 @@ def test_event_streams(tmp_path: Path) -> None:
         page.run(send)
         with page.running(follow, second):
             assert "http://example.org/fire" in page.run(look)
+
+
+EDITS = [("A", "edit", "Ann"), ("B", "edit", "Ann"), ("A", "log", "Bob"), ("A", "edit", "Ann"), ("A", "edit", "Cem"), ("C", "edit", "Ann")]
+"""Edits in the form that Wikimedia gives them, as far as the page reads it: page, type, user. One lasts 10 s."""
+
+
+def test_server_sent_events(tmp_path: Path) -> None:
+    port, address = free_port(), "https://stream.wikimedia.org/v2/stream/recentchange"
+    page = Page("sse.md", tmp_path, {8080: port})
+    serve, create, register, connect, solutions = page.commands
+    with closing(EventPublisher()) as publisher, page.running(serve, port):
+        for number, (title, kind, user) in enumerate(EDITS):
+            edit = {"title_url": f"https://de.wikipedia.org/wiki/{title}", "type": kind, "user": user, "meta": {"dt": f"2026-01-01T00:00:{number}0Z"}}
+            publisher.events.append(f"event: message\nid: {{id}}\ndata: {json.dumps(edit)}\n\n")
+        connector = tmp_path / "connector.json"
+        assert address in connector.read_text()
+        connector.write_text(connector.read_text().replace(address, publisher.url))
+        for command in (create, register, connect):
+            page.run(command)
+        found = [json.loads(line)["binding"] for line in page.run(solutions).splitlines()]
+    assert [{name: term["value"] for name, term in each.items()} for each in found] == [
+        {"page": "https://de.wikipedia.org/wiki/A", "first": "Ann", "second": "Cem"}
+    ] * len(found)
+    assert found
