@@ -71,3 +71,15 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def median(values: Sequence[float]) -> float:
     return percentile(values, 50)
+
+
+def format_figure(value: object, digits: int = 3) -> str:
+    """Return a figure as pages show it: so many digits of a fraction, commas between thousands, a dash for none."""
+    match value:
+        case None:
+            return "\u2013"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.{digits}g}" if abs(value) < 1_000 else f"{value:,.0f}"
+    return str(value)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.measurement import UnusableInput
+from bench.measurement import UnusableInput, format_figure
 
 _MARKED = re.compile(r"(<!-- figures (?P<name>[\w-]+)(?: where (?P<where>\w+=[^:]+))?: (?P<columns>[^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -59,18 +59,6 @@ def _find(line: Mapping[str, Any], key: str) -> Any:
     for part in key.split("."):
         found = found.get(part) if isinstance(found, dict) else None
     return found
-
-
-def format_figure(value: object) -> str:
-    """Return a figure as pages show it: three digits of a fraction, commas between thousands, a dash for none."""
-    match value:
-        case None:
-            return "\u2013"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:,.3g}" if abs(value) < 1_000 else f"{value:,.0f}"
-    return str(value)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Event i is `ids[i] type x` at i ms, x an xsd:double in its shortest exact form.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,13 @@ MATCHES = {
 """So many matches must come out, by events and ids: other engines and a search by brute force agree on it."""
 
 
+class TermColumn(NamedTuple):
+    """Holds the terms of a column: for each row the number of a text."""
+
+    codes: Ints
+    texts: Sequence[str]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """Represents events as they are drawn: which of the types, which id, which value."""
@@ -65,28 +73,28 @@ def times_of(first: int, after: int) -> Ints:
 
 def blocks(events: Drawn, batch: int = BATCH, names: Sequence[str] = "abc", first_offset: int = 1) -> Iterator[Block]:
     """Yield entries of `batch` events each, as the log gives them."""
-    predicates = pa.array([f"<http://example.org/{name}>" for name in names])
+    predicates = [f"<http://example.org/{name}>" for name in names]
     for offset, first in enumerate(range(0, len(events), batch), first_offset):
         after = min(first + batch, len(events))
-        rows = _rows(events, first, after, predicates)
-        yield Block((Events(offset, "default", rows.num_rows, int(times_of(after - 1, after)[0])),), rows)
+        yield _make_drawn_block(offset, events, first, after, predicates)
 
 
-def _rows(events: Drawn, first: int, after: int, predicates: pa.Array) -> pa.RecordBatch:
-    n = after - first
+def _make_drawn_block(offset: int, events: Drawn, first: int, after: int, predicates: Sequence[str]) -> Block:
     keys, subjects = np.unique(events.ids[first:after], return_inverse=True)
     used, which = np.unique(events.types[first:after], return_inverse=True)
-    at = pa.array(times_of(first, after)).cast(INSTANT)
-    columns = [
-        pa.DictionaryArray.from_arrays(pa.array(subjects.astype(np.int32)), pa.array([f"<http://example.org/id/{key}>" for key in keys.tolist()])),
-        pa.DictionaryArray.from_arrays(pa.array(which.astype(np.int32)), predicates.take(pa.array(used))),
-        pa.DictionaryArray.from_arrays(pa.array(np.arange(n, dtype=np.int32)), pa.array(texts_of(events.values[first:after]))),
-        pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
-        at,
-        at,
-        pa.array(np.zeros(n, np.bool_)),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
+    subject = TermColumn(subjects, [f"<http://example.org/id/{key}>" for key in keys.tolist()])
+    predicate = TermColumn(which, [predicates[k] for k in used.tolist()])
+    value = TermColumn(np.arange(after - first), texts_of(events.values[first:after]))
+    return make_block(offset, (subject, predicate, value), times_of(first, after))
+
+
+def make_block(offset: int, triples: tuple[TermColumn, TermColumn, TermColumn], times: Ints) -> Block:
+    """Return an entry of events in one graph, at these times (µs) in order."""
+    terms = [pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(texts, pa.utf8())) for codes, texts in triples]
+    graph = pa.DictionaryArray.from_arrays(pa.nulls(len(times), pa.int32()), pa.array([], pa.utf8()))
+    at, late = pa.array(times).cast(INSTANT), pa.array(np.zeros(len(times), np.bool_))
+    rows = pa.RecordBatch.from_arrays([*terms, graph, at, at, late], schema=OCCURRENCES)
+    return Block((Events(offset, "default", len(times), int(times[-1])),), rows)
 
 
 def moved(block: Block, offset: int, first: int) -> Block:

@@ -5,7 +5,7 @@ timeless.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never, get_args
 
 from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.temporal import duration_micros
@@ -13,13 +13,14 @@ from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
-from epsparql.trees import replace_fields
+from epsparql.trees import list_fields, replace_fields
 
 Variables = frozenset[Variable]
 Matches = Callable[[a.TriplePattern, a.Place], bool]
 """The function returns whether a background triple matches a triple pattern at its place."""
 IDENTIFYING = frozenset({"RAND", "UUID", "STRUUID", "BNODE"})
 """These functions depend on the solution as a whole, and on their place in the query."""
+_EXPRESSIONS = frozenset(get_args(a.Expression))
 _TIMED = frozenset({"NOW", *BACKGROUND_FUNCTIONS})
 ANY_TRIPLE = a.TriplePattern(Variable("s"), Variable("p"), Variable("o"))
 
@@ -154,23 +155,7 @@ def sort_by_name(variables: Iterable[Variable]) -> tuple[Variable, ...]:
 
 def variables_of(expression: a.Expression) -> Variables:
     """Return the variables an expression looks at, except those inside EXISTS."""
-    match expression:
-        case a.Var(variable) | a.Bound(variable):
-            return frozenset({variable})
-        case a.Constant() | a.Time() | a.Exists():
-            return frozenset()
-        case a.Not(operand) | a.Negate(operand):
-            return variables_of(operand)
-        case a.And(left, right) | a.Or(left, right) | a.Compare(_, left, right) | a.Arithmetic(_, left, right):
-            return variables_of(left) | variables_of(right)
-        case a.If(condition, then, otherwise):
-            return variables_of(condition) | variables_of(then) | variables_of(otherwise)
-        case a.In(operand, members):
-            return variables_of(operand).union(*map(variables_of, members))
-        case a.Coalesce(operands) | a.Call(_, operands):
-            return frozenset().union(*map(variables_of, operands))
-        case _:
-            assert_never(expression)
+    return frozenset(e.variable for e in list_subexpressions(expression) if isinstance(e, a.Var | a.Bound))
 
 
 def looks_at_time(expression: a.Expression) -> bool:
@@ -190,23 +175,15 @@ def looks_at_background(expression: a.Expression) -> bool:
 
 def list_subexpressions(expression: a.Expression) -> list[a.Expression]:
     """Return the expression and all its sub-expressions, patterns of EXISTS not entered."""
-    found, pending = [], [expression]
+    found, pending = list[a.Expression](), list[Any]([expression])
     while pending:
-        e = pending.pop()
-        found.append(e)
-        match e:
-            case a.Not(operand) | a.Negate(operand):
-                pending.append(operand)
-            case a.And(left, right) | a.Or(left, right) | a.Compare(_, left, right) | a.Arithmetic(_, left, right):
-                pending += (left, right)
-            case a.If(condition, then, otherwise):
-                pending += (condition, then, otherwise)
-            case a.In(operand, members):
-                pending += (operand, *members)
-            case a.Coalesce(operands) | a.Call(_, operands):
-                pending += operands
-            case _:
-                pass
+        part = pending.pop()
+        if isinstance(part, tuple):
+            pending += part
+        elif type(part) in _EXPRESSIONS:
+            found.append(part)
+            if not isinstance(part, a.Exists):
+                pending += [getattr(part, name) for name in list_fields(type(part)) or ()]
     return found
 
 

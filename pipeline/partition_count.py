@@ -4,9 +4,10 @@ called.
 Solutions are the same with any number. Snapshots are of one number (docs/decisions/0024-buckets.md).
 """
 
-import os
 from contextlib import suppress
 from pathlib import Path
+
+from epsparql.durable_files import replace_file
 
 SNAPSHOT_WEIGHT = 1_000_000
 """This much may lie between two snapshots: rows, an entry counting as a hundred.
@@ -36,14 +37,7 @@ def recorded(data_dir: Path | str) -> int | None:
 
 def record(data_dir: Path | str, number: int) -> None:
     """Record the number, durably."""
-    path = _path(data_dir)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="ascii") as file:
-        file.write(f"{number}\n")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    replace_file(_path(data_dir), b"%d\n" % number)
 
 
 def sweep_others(data_dir: Path, partitions: int) -> None:

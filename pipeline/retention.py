@@ -4,14 +4,14 @@ would need (docs/operations/recovery.md).
 A log is cut by whole segments, from its beginning.
 """
 
-import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Micros
-from pipeline.log.segments import read_begin, segment_path, segments, sync_directory, write_begin
+from epsparql.durable_files import sync_path
+from pipeline.log.segments import read_begin, segment_path, segments, write_begin
 from pipeline.partition_count import NEEDED, name_of, recorded
 from pipeline.solutions.query_index import InUse
 from pipeline.solutions.solution_log import SolutionReader
@@ -93,7 +93,7 @@ def _remove(directory: Path, cut: int | None) -> int:
             path = segment_path(directory, first)
             freed += path.stat().st_size
             path.unlink()
-            sync_directory(directory)
+            sync_path(directory)
             path.with_suffix(".index").unlink(missing_ok=True)
     return freed
 
@@ -122,8 +122,10 @@ def secured(data_dir: Path) -> int:
 def sync_snapshots(directory: Path) -> None:
     """Make the snapshots of a directory durable, with their pieces and whatever else lies beside them."""
     for folder in (*directory.glob("*-pieces"), directory):
-        _sync(path for path in folder.iterdir() if path.is_file() and path.suffix != ".tmp")
-        sync_directory(folder)
+        for path in folder.iterdir():
+            if path.is_file() and path.suffix != ".tmp":
+                sync_path(path)
+        sync_path(folder)
 
 
 def find_needed_position(snapshots: Mapping[str, int], data_dir: Path) -> int | None:
@@ -151,12 +153,3 @@ def _snapshots(directory: Path) -> dict[str, dict[int, Path]]:
         if position.isdecimal():
             found.setdefault(partition, {})[int(position)] = path
     return found
-
-
-def _sync(paths: Iterable[Path]) -> None:
-    for path in paths:
-        fd = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

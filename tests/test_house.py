@@ -25,6 +25,7 @@ PARAGRAPH = re.compile(r"\n\s*\n|\n\s*- ")
 FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which|For)\b")
 
 LARGE_FOLDERS = {
+    "epsparql": "what users import, and what all packages share",
     "server/routes": "one file for each group of URLs",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
     "pipeline/mapping": "one file for each part of a mapping's document, and for each format of rows",

@@ -310,11 +310,12 @@ def test_connectors_know_the_client_alone() -> None:
     """They make requests as others do, documents of rows as clients do for frames, media types by their names, and
     terms as clients do of solutions.
 
-    What comes from outside passes the isolated parser, and processes have the limits of others.
+    What comes from outside passes the isolated parser, processes have the limits of others, and files are replaced as elsewhere.
     """
     found = {(each.file.partition("/")[0], each.target) for each in imports() if "connectors" in (package_of(each.file), package_of(each.target))}
     assert {target for package, target in found if package == "connectors" and not target.startswith("connectors/")} == {
         "epsparql/client.py",
+        "epsparql/durable_files.py",
         "epsparql/events/frame_rows.py",
         "epsparql/events/media_types.py",
         "epsparql/isolation/isolated_parser.py",

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, one_core, peak_rss_mb, rss_mb
+from bench.workloads import TermColumn, make_block
 from engine.engine import Engine
-from engine.messages import INSTANT, OCCURRENCES, Block, Entry, Events, Facts, Micros, Register
+from engine.messages import OCCURRENCES, Block, Entry, Facts, Micros, Register
 
 FACTS_AN_EVENT = 10
 _ENTRY_ROWS = 10_000
@@ -122,19 +123,8 @@ def blocks(keys: np.ndarray[tuple[int], np.dtype[np.int64]], offset: int, begin:
     for first in range(0, len(keys), _ENTRY_ROWS):
         part = keys[first : first + _ENTRY_ROWS].tolist()
         n = len(part)
-        at = pa.array(np.arange(first, first + n, dtype=np.int64) * 1000 + begin).cast(INSTANT)
-        one, each = pa.array(np.zeros(n, np.int32)), pa.array(np.arange(n, dtype=np.int32))
-        rows = pa.RecordBatch.from_arrays(
-            [
-                pa.DictionaryArray.from_arrays(each, pa.array([f"<{_EXAMPLE}s{key}>" for key in part])),
-                pa.DictionaryArray.from_arrays(one, pa.array([f"<{_EXAMPLE}{verb}>"])),
-                pa.DictionaryArray.from_arrays(one, pa.array(['"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'])),
-                pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
-                at,
-                at,
-                pa.array(np.zeros(n, np.bool_)),
-            ],
-            schema=OCCURRENCES,
-        )
-        yield Block((Events(offset, "default", n, begin + (first + n - 1) * 1000),), rows)
+        subject = TermColumn(np.arange(n), [f"<{_EXAMPLE}s{key}>" for key in part])
+        one = np.zeros(n, np.int64)
+        predicate, value = TermColumn(one, [f"<{_EXAMPLE}{verb}>"]), TermColumn(one, ['"21.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'])
+        yield make_block(offset, (subject, predicate, value), np.arange(first, first + n) * 1000 + begin)
         offset += 1

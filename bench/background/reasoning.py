@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, median, one_core, peak_rss_mb, rss_mb
-from bench.workloads import PREFIXES, times_of
+from bench.workloads import PREFIXES, TermColumn, make_block, times_of
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.owl_rl.rules import OWL
 from engine.background.reasoning.rdfs_schema import RDFS
 from engine.engine import Engine
 from engine.kernel.state import layout as c
-from engine.messages import INSTANT, OCCURRENCES, OWL_RL, Block, Entail, Events, Facts, Register
+from engine.messages import OCCURRENCES, OWL_RL, Block, Entail, Facts, Register
 from engine.messages import RDFS as RDFS_ONLY
 from epsparql.terms import RDF
 
@@ -107,20 +107,9 @@ def block_of(offset: int, kinds: Ints, classes: int, first: int) -> Block:
     """Return typed events from the one numbered `first` on, as an entry of the log."""
     n = len(kinds)
     distinct, which = np.unique(kinds, return_inverse=True)
-    at = pa.array(times_of(first, first + n)).cast(INSTANT)
-    columns = [
-        pa.DictionaryArray.from_arrays(
-            pa.array((np.arange(first, first + n) % _SUBJECTS).astype(np.int32)), pa.array([f"<http://example.org/id/{k}>" for k in range(_SUBJECTS)])
-        ),
-        pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array([f"<{RDF}type>"])),
-        pa.DictionaryArray.from_arrays(pa.array(which.astype(np.int32)), pa.array(names_of(distinct, classes))),
-        pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
-        at,
-        at,
-        pa.array(np.zeros(n, np.bool_)),
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES)
-    return Block((Events(offset, "default", n, int(times_of(first + n - 1, first + n)[0])),), rows)
+    subject = TermColumn(np.arange(first, first + n) % _SUBJECTS, [f"<http://example.org/id/{k}>" for k in range(_SUBJECTS)])
+    type_ = TermColumn(np.zeros(n, np.int64), [f"<{RDF}type>"])
+    return make_block(offset, (subject, type_, TermColumn(which, names_of(distinct, classes))), times_of(first, first + n))
 
 
 def names_of(kinds: Ints, classes: int) -> list[str]:

@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, one_core, peak_rss_mb, rss_mb
-from bench.server.load import ARROW, cpu_s, post, resident_mb
+from bench.server.load import ARROW, post
+from bench.server.processes import read_cpu_s, read_resident_mib
 from bench.workloads import PREFIXES, WORKLOADS, Drawn, blocks, drawn, engine_with, moved
 from engine.engine import Engine
 from engine.messages import Block
@@ -168,7 +169,7 @@ def _restarted(goals: int) -> str:
                 post(child, "default", ARROW, [_body(moved(block, 0, fed).rows)])
                 fed += block.rows.num_rows
             _caught_up(client)
-            held_mb, stopping = resident_mb(child), time.perf_counter()
+            held_mb, stopping = read_resident_mib(child.pid), time.perf_counter()
             child.stop(_STOP_S)
             stopped_s, began = time.perf_counter() - stopping, time.perf_counter()
         with Child(data, "inprocess", log, extra=_NO_LIMIT) as child:
@@ -184,7 +185,8 @@ def _restarted(goals: int) -> str:
             if len(found) != 1:
                 raise WrongCount("goals after a restart", len(found), 1)
             return line("goals", part="restart", goals=goals, rss_mb=round(held_mb), stopped_s=round(stopped_s, 1), ready_s=round(ready_s, 1),
-                        answered_s=round(answered_s, 1), start_cpu_s=round(cpu_s(child), 1), rss_after_mb=round(resident_mb(child)))  # fmt: skip
+                        answered_s=round(answered_s, 1), start_cpu_s=round(read_cpu_s(child.pid), 1),
+                        rss_after_mb=round(read_resident_mib(child.pid)))  # fmt: skip
 
 
 def _body(rows: pa.RecordBatch) -> bytes:

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from bench.measurement import WrongCount, line, one_core, peak_rss_mb
-from bench.workloads import BATCH, BEGIN, EVERY, engine_with
-from engine.messages import INSTANT, OCCURRENCES, Block, Events
+from bench.workloads import BATCH, BEGIN, EVERY, TermColumn, engine_with, make_block
+from engine.messages import Block
 
 _QUERIES = {
     "session": "SELECT ?s (COUNT(*) AS ?n) (MAX(?v) AS ?most) WHERE {{ ?s :price ?v }} GROUP BY ?s WINDOW [SESSION PT{gap}S {report}]",
@@ -75,26 +74,15 @@ def measure(n: int, shapes: Sequence[tuple[int, int]] = SHAPES) -> Iterator[str]
 
 def turn_blocks(turns: Turns) -> Iterator[Block]:
     """Yield the events; a value is its element's place in its run, and a pause stands between runs."""
-    predicate = pa.array(["<http://example.org/price>"])
     for offset, first in enumerate(range(0, turns.events, BATCH), 1):
         event = np.arange(first, min(first + BATCH, turns.events), dtype=np.int64)
         n, turn = len(event), event // turns.groups
         subjects, which = np.unique(event % turns.groups, return_inverse=True)
         values, value = np.unique(turn % turns.length, return_inverse=True)
         times = (event + _PAUSES * turns.groups * (turn // turns.length)) * EVERY + BEGIN
-        at = pa.array(times).cast(INSTANT)
-        columns = [
-            pa.DictionaryArray.from_arrays(pa.array(which.astype(np.int32)), pa.array([f"<http://example.org/id/{k}>" for k in subjects.tolist()])),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), predicate),
-            pa.DictionaryArray.from_arrays(
-                pa.array(value.astype(np.int32)), pa.array([f'"{k}"^^<http://www.w3.org/2001/XMLSchema#integer>' for k in values.tolist()])
-            ),
-            pa.DictionaryArray.from_arrays(pa.nulls(n, pa.int32()), pa.array([], pa.utf8())),
-            at,
-            at,
-            pa.array(np.zeros(n, np.bool_)),
-        ]
-        yield Block((Events(offset, "default", n, int(times[-1])),), pa.RecordBatch.from_arrays(columns, schema=OCCURRENCES))
+        subject = TermColumn(which, [f"<http://example.org/id/{k}>" for k in subjects.tolist()])
+        price = TermColumn(value, [f'"{k}"^^<http://www.w3.org/2001/XMLSchema#integer>' for k in values.tolist()])
+        yield make_block(offset, (subject, TermColumn(np.zeros(n, np.int64), ["<http://example.org/price>"]), price), times)
 
 
 def _run(kind: str, report: str, turns: Turns) -> tuple[int, float, float]:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.measurement import UnusableInput
+from bench.measurement import UnusableInput, format_figure
 from bench.papers.charts import draw
 from bench.papers.figures import NOT_LEGIBLE, Chart, Figure, Row
 
+_DIGITS = 6
 _BUSY = 1.5
 """Above this load, other work ran beside the measurement."""
 
@@ -54,16 +55,5 @@ def _lines_of(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _format_point(row: Row) -> str:
-    paper = "" if row.paper in (None, NOT_LEGIBLE) else f" ({_format_value(row.paper)})"
-    return f"{_format_value(row.x)}: {_format_value(row.ours)}{paper}"
-
-
-def _format_value(value: object) -> str:
-    match value:
-        case None:
-            return "\u2013"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:,.6g}" if abs(value) < 1_000 else f"{value:,.0f}"
-    return str(value)
+    paper = "" if row.paper in (None, NOT_LEGIBLE) else f" ({format_figure(row.paper, _DIGITS)})"
+    return f"{format_figure(row.x, _DIGITS)}: {format_figure(row.ours, _DIGITS)}{paper}"

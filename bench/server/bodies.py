@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line
-from bench.server.load import resident_mb
+from bench.server.processes import read_resident_mib
 from epsparql.client import Client
 from server.child_server import Child
 
@@ -137,14 +137,14 @@ def _posted(child: Child, n: int, chance: random.Random, seed: int) -> str:
             accepted += json.loads(content)["accepted"] if answer.status == 202 else 0
             found[f"{media_type} {answer.status}"] += 1
             if number == n // 5:
-                settled_mb = resident_mb(child)
+                settled_mb = read_resident_mib(child.pid)
     known = client.stream("fuzzed")["accepted"]
     if known != accepted:
         raise WrongCount("what was accepted of refused bodies", known, accepted)
     figures = {
         "accepted": accepted,
         "slowest_s": round(slowest_s, 3),
-        "rss_mb": round(resident_mb(child)),
-        "grown_mb": round(resident_mb(child) - settled_mb),
+        "rss_mb": round(read_resident_mib(child.pid)),
+        "grown_mb": round(read_resident_mib(child.pid) - settled_mb),
     }
     return line("bodies", n=n, seed=seed, **figures, found=dict(sorted(found.items())))

@@ -7,12 +7,12 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.measurement import line, percentile
-from bench.server.load import cpu_s_of
 from bench.server.outside import measure_frames
+from bench.server.processes import list_family, read_cpu_s, read_shared_out_kib
 from epsparql.client import Client, Solution, Subscription
 from server.child_server import Child
 
@@ -98,31 +98,12 @@ def _measure_policies(client: Client, n: int, asked: dict[str, object]) -> Itera
 
 # ---------------------------------------------------------------- an idle server
 def _measure_idle(child: Child, seconds: float, asked: dict[str, object]) -> str:
-    pids = _list_family(child.pid)
-    before = sum(map(cpu_s_of, pids))
+    pids = list_family(child.pid)
+    before = sum(map(read_cpu_s, pids))
     time.sleep(seconds)
-    used = sum(map(cpu_s_of, pids)) - before
-    return line("latency", **asked, workload="idle", processes=len(pids), core_percent=round(100 * used / seconds, 1), pss_mb=sum(map(_pss_mb, pids)))
-
-
-def _list_family(root: int) -> list[int]:
-    """Return a process with all that descend from it; on systems without /proc the process alone."""
-    parents = dict[int, int]()
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    family = [root]
-    for parent in family:
-        family += [pid for pid, its in parents.items() if its == parent]
-    return family
-
-
-def _pss_mb(pid: int) -> int:
-    """Return the memory of a process, of what it shares its part; 0 where the system does not tell."""
-    with suppress(OSError):
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        return next(round(int(each.split()[1]) / 1024) for each in lines if each.startswith("Pss:"))
-    return 0
+    used = sum(map(read_cpu_s, pids)) - before
+    taken = {"core_percent": round(100 * used / seconds, 1), "pss_mb": round(sum(map(read_shared_out_kib, pids)) / 1024)}
+    return line("latency", **asked, workload="idle", processes=len(pids), **taken)
 
 
 def _event(number: int) -> str:

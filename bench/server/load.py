@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from resource import getpagesize
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line
+from bench.server.processes import read_cpu_s, read_resident_mib
 from bench.server.websocket_reader import open_socket
 from epsparql.client import Client
 from server.child_server import Child
@@ -39,27 +39,6 @@ def started() -> Iterator[Child]:
     ):
         Client(child.url).wait_ready(300)
         yield child
-
-
-def resident_mb(child: Child) -> float:
-    """Return the server's resident memory; 0 on systems without /proc."""
-    try:
-        return int(Path(f"/proc/{child.pid}/statm").read_text().split()[1]) * getpagesize() / 2**20
-    except FileNotFoundError:
-        return 0.0
-
-
-def cpu_s(child: Child) -> float:
-    return cpu_s_of(child.pid)
-
-
-def cpu_s_of(pid: int) -> float:
-    """Return the CPU seconds that a process has taken; 0 on systems without /proc, and for one that is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / 100
 
 
 # ---------------------------------------------------------------- frames
@@ -173,7 +152,7 @@ def ingest(child: Child, media_type: str, rows: int, events: int) -> str:
         client.register(stream, f"PREFIX : <{_EX}> SELECT ?n FROM STREAM <{stream}> WHERE {{ ?s :marked ?n }}")
     bodies = _bodies(media_type, rows, events // rows // _CONNECTIONS, base_us)
     sent = len(bodies) * rows * _CONNECTIONS
-    before_s, began = cpu_s(child), time.perf_counter()
+    before_s, began = read_cpu_s(child.pid), time.perf_counter()
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         list(pool.map(lambda stream: post(child, stream, media_type, bodies), streams))
     durable_s = time.perf_counter() - began
@@ -185,7 +164,7 @@ def ingest(child: Child, media_type: str, rows: int, events: int) -> str:
         time.sleep(0.02)
     took_s = time.perf_counter() - began
     name = "ingest Arrow" if media_type == ARROW else "ingest ndjson"
-    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(cpu_s(child) - before_s, 1), "rss_mb": round(resident_mb(child))}
+    figures = {"durable_s": round(durable_s, 2), "cpu_s": round(read_cpu_s(child.pid) - before_s, 1), "rss_mb": round(read_resident_mib(child.pid))}
     return line("ingest", workload=name, n=sent, body=rows, events_per_s=round(sent / took_s), **figures)
 
 

@@ -23,7 +23,8 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line, median, percentile
-from bench.server.load import ARROW, Deliveries, cpu_s, event, post, resident_mb, send_frames, started
+from bench.server.load import ARROW, Deliveries, event, post, send_frames, started
+from bench.server.processes import read_cpu_s, read_resident_mib
 from bench.server.subscribers import Load, count_of, live
 from bench.server.websocket_reader import open_socket
 from bench.workloads import BATCH, Drawn, blocks, drawn, texts_of, times_of
@@ -122,7 +123,7 @@ async def measure_frames(child: Child, workload: str, n: int, each: int, every_s
     frames = ["\n".join(event(number, base_us, each) for number in range(first, min(first + each, n))).encode() for first in range(0, n, each)]
     deliveries, seen = Deliveries(len(frames)), list[int]()
     subscriber = await open_socket(child.url, f"/queries/{name}/feed", deliveries.note_into(seen))
-    before_s, began = cpu_s(child), time.perf_counter()
+    before_s, began = read_cpu_s(child.pid), time.perf_counter()
     lagged_s = await send_frames(child.url, name, frames, every_s, lambda number: deliveries.note_sent(number * each))
     figures = await _finish(child, (before_s, began), n, deliveries, seen)
     await subscriber.end()
@@ -137,7 +138,7 @@ async def _finish(child: Child, since: tuple[float, float], n: int, deliveries: 
     """Wait for all solutions. Raises: WrongCount where they do not come."""
     with suppress(TimeoutError):
         await asyncio.wait_for(deliveries.complete.wait(), _SETTLE_S)
-    used_s, took_s = cpu_s(child) - since[0], time.perf_counter() - since[1]
+    used_s, took_s = read_cpu_s(child.pid) - since[0], time.perf_counter() - since[1]
     return {"events_per_s": round(n / took_s), "cpu_us_per_event": round(used_s / n * 1e6, 1)}
 
 
@@ -185,7 +186,7 @@ async def _posts(child: Child, workload: str, n: int, connections: int, every_s:
     subscriber = await open_socket(child.url, f"/queries/{name}/feed", deliveries.note_into(seen))
     posters = [(await loop.create_connection(lambda: _Poster(head), str(parts.hostname), int(parts.port or 80)))[1] for _ in range(connections)]
     waits, numbers = list[float](), iter(range(n))
-    before_s, began = cpu_s(child), time.perf_counter()
+    before_s, began = read_cpu_s(child.pid), time.perf_counter()
 
     async def work(poster: _Poster) -> None:
         for number in numbers:
@@ -236,11 +237,11 @@ def measure_queries(queries: int) -> Iterator[str]:
         with Child(data, "inprocess", log, extra=most) as child:
             client = Client(child.url)
             client.wait_ready(_START_S + queries * _QUERY_S)
-            ready_s, used_s = time.perf_counter() - began, cpu_s(child)
+            ready_s, used_s = time.perf_counter() - began, read_cpu_s(child.pid)
             client.send("default", _constant_event(0, _EACH * queries))
             _until(client, 0, "solutions", _EACH + 1, _SETTLE_S + queries * _QUERY_S)
             yield line("outside", workload="restart", queries=queries, ready_s=round(ready_s, 2), cpu_s=round(used_s, 2),
-                       answered_s=round(time.perf_counter() - began, 2), resident_mb=round(resident_mb(child)))  # fmt: skip
+                       answered_s=round(time.perf_counter() - began, 2), resident_mb=round(read_resident_mib(child.pid)))  # fmt: skip
 
 
 _EACH = 10
@@ -256,7 +257,7 @@ _REGISTERING = 4
 
 
 def _register(child: Child, queries: int) -> str:
-    numbers, took_s, before_s, before_mb = iter(range(queries)), list[float](), cpu_s(child), resident_mb(child)
+    numbers, took_s, before_s, before_mb = iter(range(queries)), list[float](), read_cpu_s(child.pid), read_resident_mib(child.pid)
 
     def work() -> None:
         connection = HTTPConnection(urlsplit(child.url).netloc, timeout=_START_S)
@@ -269,11 +270,11 @@ def _register(child: Child, queries: int) -> str:
         for each in [pool.submit(work) for _ in range(_REGISTERING)]:
             each.result()
     _until(Client(child.url), queries - 1, "lag", 0, _SETTLE_S + queries * _QUERY_S)
-    cpu_ms = (cpu_s(child) - before_s) / queries * 1000
+    cpu_ms = (read_cpu_s(child.pid) - before_s) / queries * 1000
     last = took_s[-max(queries // 10, 1) :]
     return line("outside", workload="registrations", queries=queries, **_latency(took_s), last_p50_ms=round(median(last) * 1000, 2),
-                cpu_ms=round(cpu_ms, 2), resident_mb=round(resident_mb(child)),
-                kb_per_query=round((resident_mb(child) - before_mb) * 1024 / queries, 1))  # fmt: skip
+                cpu_ms=round(cpu_ms, 2), resident_mb=round(read_resident_mib(child.pid)),
+                kb_per_query=round((read_resident_mib(child.pid) - before_mb) * 1024 / queries, 1))  # fmt: skip
 
 
 def _constant_event(k: int, second: int) -> str:
@@ -284,10 +285,10 @@ def _feed(child: Child, queries: int) -> str:
     n, client = _EACH * queries, Client(child.url)
     lines = [_constant_event(number % queries, number) for number in range(n)]
     bodies = ["\n".join(lines[first : first + 1_000]).encode() for first in range(0, n, 1_000)]
-    before_s, began = cpu_s(child), time.perf_counter()
+    before_s, began = read_cpu_s(child.pid), time.perf_counter()
     post(child, "default", _NDJSON, bodies)
     _until(client, queries - 1, "solutions", _EACH, _SETTLE_S + queries * _QUERY_S)
-    took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
+    took_s, used_s = time.perf_counter() - began, read_cpu_s(child.pid) - before_s
     return line("outside", workload="events of queries", queries=queries, events_per_s=round(n / took_s), cpu_us_per_event=round(used_s / n * 1e6, 1))
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.measurement import line, median
+from bench.server.processes import list_family, read_cpu_s, read_shared_out_kib
 from epsparql.client import Client
 from server.child_server import Child
 
@@ -23,7 +24,6 @@ _EVENTS = """{"s": "<a>", "p": "<value>", "o": 1, "at": "2026-01-01T00:00:00Z"}
 {"s": "<a>", "p": "<value>", "o": 2, "at": "2026-01-01T00:00:05Z"}
 """
 _SETTLE_S = 10.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
@@ -40,7 +40,7 @@ def measure(n: int, idle_s: float = 60.0) -> Iterator[str]:
                 with Child(Path(directory) / "data", runner, Path(directory) / "log") as child:
                     Client(child.url).wait_ready(300)
                     ready_s.append(round(time.perf_counter() - began, 2))
-                    cpu_s.append(round(sum(map(_cpu_s, _family(child.pid))), 2))
+                    cpu_s.append(round(_read_cpu_s(list_family(child.pid)), 2))
                     if number == n - 1:
                         times = {"ready_s": median(ready_s), "slowest_s": max(ready_s), "least_cpu_s": min(cpu_s), "cpu_s": median(cpu_s)}
                         yield line("start", runner=runner, n=n, **times, **_idle(child.pid, idle_s))
@@ -71,41 +71,18 @@ def _run_command(arguments: Sequence[str]) -> resource.struct_rusage:
 
 def _idle(pid: int, idle_s: float) -> dict[str, float]:
     time.sleep(min(_SETTLE_S, idle_s))
-    begun = _family(pid)
-    begun_mb, begun_s = sum(map(_mb, begun)), sum(map(_cpu_s, begun))
+    begun = list_family(pid)
+    begun_mb, begun_s = _read_mb(begun), _read_cpu_s(begun)
     time.sleep(idle_s)
-    idle = _family(pid)
-    cpu_s = sum(map(_cpu_s, idle)) - begun_s
-    memory = {"begun_mb": round(begun_mb), "idle_mb": round(sum(map(_mb, idle)))}
+    idle = list_family(pid)
+    cpu_s = _read_cpu_s(idle) - begun_s
+    memory = {"begun_mb": round(begun_mb), "idle_mb": round(_read_mb(idle))}
     return {"begun_processes": len(begun), "processes": len(idle), **memory, "idle_cpu_s_a_minute": round(cpu_s * 60 / idle_s, 2)}
 
 
-def _family(pid: int) -> list[int]:
-    """Return a process, those that it has begun, and those that they have begun."""
-    parents = {int(each.name): _fields(int(each.name)) for each in Path("/proc").iterdir() if each.name.isdigit()}
-    found = [pid]
-    for parent in found:  # the list grows meanwhile
-        found += [child for child, fields in parents.items() if fields and int(fields[1]) == parent]
-    return found
+def _read_cpu_s(family: Sequence[int]) -> float:
+    return sum(read_cpu_s(pid, with_ended=True) for pid in family)
 
 
-def _cpu_s(pid: int) -> float:
-    """Return a process's CPU seconds, with those of the processes that it has begun and that have ended."""
-    return sum(map(int, _fields(pid)[11:15])) / _TICKS
-
-
-def _fields(pid: int) -> list[str]:
-    """Return the fields of a process's `stat` after the name; none where the process has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def _mb(pid: int) -> float:
-    """Return a process's resident memory, where pages that several share are divided among them."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return next(int(each.split()[1]) for each in lines if each.startswith("Pss:")) * 1024 / 1e6
+def _read_mb(family: Sequence[int]) -> float:
+    return sum(map(read_shared_out_kib, family)) * 1024 / 1e6

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.measurement import WrongCount
-from bench.server.load import cpu_s, post
+from bench.server.load import post
+from bench.server.processes import read_cpu_s
 from bench.server.websocket_reader import open_socket
 from bench.workloads import PREFIXES, WORKLOADS, blocks, check, drawn, engine_with
 from epsparql.client import Client
@@ -71,10 +72,10 @@ async def live(child: Child, load: Load, way: str, name: str = "q") -> dict[str,
     count = _Count(load.expected, asyncio.Event())
     protocols = {"websocket": "", "batches": _BATCHES}
     subscriber = await open_socket(child.url, f"/queries/{name}/feed", lambda text: count.take(text.count(_SOLUTION), len(text)), protocols[way])
-    before_s, began = cpu_s(child), time.perf_counter()
+    before_s, began = read_cpu_s(child.pid), time.perf_counter()
     await asyncio.to_thread(post, child, name, load.media_type, load.bodies)
     await asyncio.wait_for(count.all_there.wait(), _WAIT_S)
-    took_s, used_s = time.perf_counter() - began, cpu_s(child) - before_s
+    took_s, used_s = time.perf_counter() - began, read_cpu_s(child.pid) - before_s
     subscriber.transport.abort()
     if count.solutions != load.expected:
         raise WrongCount(f"a subscriber by {way}", count.solutions, load.expected)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.measurement import WrongCount, line
 from bench.server.outside import measure_frames
+from bench.server.processes import list_family, read_cpu_s
 from bench.workloads import PREFIXES, WORKLOADS, blocks, drawn
 from engine.engine import Engine
 from engine.messages import Register
@@ -107,9 +108,9 @@ def _measure_beside(data: Path, log: Path, n: int) -> Iterator[str]:
         path = {name.lower(): value for name, value in headers.items()}["location"]
         while _read(client, path)["progress"] is None:
             time.sleep(_LOOK_S)
-        began_s, used_s = time.perf_counter(), _children_cpu_s(child.pid)
+        began_s, used_s = time.perf_counter(), _read_children_cpu_s(child.pid)
         beside = asyncio.run(measure_frames(child, "live events beside a trial", live, 1, 1 / _PACE))
-        took_s, used_s = time.perf_counter() - began_s, _children_cpu_s(child.pid) - used_s
+        took_s, used_s = time.perf_counter() - began_s, _read_children_cpu_s(child.pid) - used_s
         state = _read(client, path)
         client.request("DELETE", path)
         yield alone
@@ -135,10 +136,6 @@ def _read(client: Client, path: str) -> dict[str, object]:
     return found
 
 
-def _children_cpu_s(pid: int) -> float:
-    """Return the CPU time of a process's children that are there; 0 on systems without /proc."""
-    total = 0.0
-    for child in " ".join(file.read_text() for file in Path(f"/proc/{pid}/task").glob("*/children")).split():
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / 100
-    return total
+def _read_children_cpu_s(pid: int) -> float:
+    """Return the CPU time of the processes that a process has begun and that are there."""
+    return sum(map(read_cpu_s, list_family(pid)[1:]))

@@ -7,7 +7,6 @@ A file holds the keys of the solutions that the sink has up to a position. It is
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from connectors.errors import SystemFault
 from connectors.outbound.sink import Cursor, SolutionMessage
+from epsparql.durable_files import replace_file
 from epsparql.solutions.once_per import OncePer, SentKeys, check_variables
 
 Documents = Iterator[dict[str, Any]]
@@ -95,14 +95,10 @@ class RepeatFilter:
     def _save(self, registered: int, id_: str) -> None:
         """Replace the file in one step. Raises: SystemFault."""
         content = {"once_per": self._once_per.to_setting(), "registered": registered, "id": id_}
-        temporary = self._path.with_suffix(".tmp")
+        data = json.dumps(content | {"ends": self._present.ends, "forgotten": self._present.forgotten}).encode()
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(json.dumps(content | {"ends": self._present.ends, "forgotten": self._present.forgotten}).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self._path)
+            replace_file(self._path, data, mode=0o600)
         except OSError as error:
             raise SystemFault(f"the keys of sent alerts cannot be kept in {self._path}: {error.strerror}; make room, or allow it") from None
         self._stored, self._registered, self._id = self._present.copy(), registered, id_

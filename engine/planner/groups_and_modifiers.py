@@ -14,7 +14,7 @@ from engine.rewrite.rename_hidden import restore_name
 from engine.rewrite.separate_runs import merges_reports
 from epsparql import algebra as a
 from epsparql.terms import XSD, Literal, Variable
-from epsparql.trees import list_fields, replace_fields
+from epsparql.trees import replace_fields, walk_nodes
 
 MOST_STEPS = 100_000
 """One solution may have at most this many reports while it is in a window."""
@@ -71,16 +71,7 @@ def longest_gap(run: a.RunWindow) -> int:
 
 def _place_of(node: object, graph: Variable) -> a.Place:
     """Return the place of the triple patterns below that carry this graph."""
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, a.Place) and part.graph == graph:
-            return part
-        if isinstance(part, tuple):
-            pending += part
-        elif (names := list_fields(type(part))) is not None:
-            pending += [getattr(part, name) for name in names]
-    raise AssertionError("every pattern under GRAPH has a place")
+    return [part for part in walk_nodes(node) if isinstance(part, a.Place) and part.graph == graph][-1]
 
 
 def plan_alarm(builder: PlanBuilder, pattern: a.Alarm, target: Target) -> None:

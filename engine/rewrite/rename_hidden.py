@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 from engine.rewrite.transform import change_parts, rebuild
 from epsparql import algebra as a
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm, Variable
-from epsparql.trees import is_node, list_fields, map_fields
+from epsparql.trees import is_node, map_fields, walk_nodes
 
 Names = Mapping[Variable, Variable]
 
@@ -75,14 +75,4 @@ def is_seen(variable: Variable) -> bool:
 
 def find_variables(node: Any) -> set[Variable]:
     """Return every variable that a node holds, at any depth."""
-    found: set[Variable] = set()
-    pending = [node]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Variable):
-            found.add(part)
-        elif isinstance(part, tuple):
-            pending += part
-        elif not isinstance(part, Iri | Literal | BlankNode | TripleTerm) and (names := list_fields(type(part))) is not None:
-            pending += [getattr(part, name) for name in names]
-    return found
+    return {part for part in walk_nodes(node) if isinstance(part, Variable)}

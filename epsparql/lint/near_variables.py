@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 from epsparql.errors import Span, Warning_
 from epsparql.parser import ast as s
-from epsparql.trees import list_fields
+from epsparql.trees import walk_nodes
 
 _SHORTEST, _SHORTEST_REPLACED = 4, 6
 """Names of fewer letters are not compared: `?a1` and `?b1`, `?date` and `?rate` are meant to be different."""
@@ -17,8 +17,9 @@ MOST_COMPARED = 200
 def find_near_variables(query: object, warned: Collection[Span]) -> Iterator[Warning_]:
     """Yield a warning for each variable of a query that was probably misspelt; `warned` are places already doubted."""
     places: dict[str, list[Span]] = {}
-    for variable in _list_variables(query):
-        places.setdefault(variable.name, []).append(variable.span)
+    for node in walk_nodes(query):
+        if isinstance(node, s.VariableName):
+            places.setdefault(node.name, []).append(node.span)
     doubted = {name for name, found in places.items() if any(span.start <= found[0].start and found[0].end <= span.end for span in warned)}
     for name, near in find_slips(places, doubted):
         yield Warning_("near-variable", f"?{name} stands only here, so it equals nothing else; was ?{near} meant?", places[name][0])
@@ -36,18 +37,6 @@ def find_slips(places: Mapping[str, Sequence[Span]], doubted: Set[str] = frozens
             near = next((known for known in before if _is_slip(name, known)), None)
             if near is not None:
                 yield name, near
-
-
-def _list_variables(query: object) -> Iterator[s.VariableName]:
-    pending = [query]
-    while pending:
-        match pending.pop():
-            case s.VariableName() as found:
-                yield found
-            case tuple() as members:
-                pending += members
-            case node if not isinstance(node, Span):
-                pending += (getattr(node, name) for name in list_fields(type(node)) or ())
 
 
 def _is_slip(name: str, known: str) -> bool:

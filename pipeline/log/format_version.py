@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from epsparql.durable_files import replace_file
 from pipeline.errors import Corrupt, NewerFormat
-from pipeline.log.segments import replace_file
 
 FORMAT = 2
 READABLE_FROM = 2

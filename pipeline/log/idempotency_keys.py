@@ -13,7 +13,6 @@ do.
 
 import logging
 import mmap
-import os
 import re
 import zlib
 from bisect import bisect_left
@@ -29,9 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.messages import Events, Micros
+from epsparql.durable_files import replace_file
 from pipeline.errors import Overloaded
 from pipeline.log.codec import Record
-from pipeline.log.segments import sync_directory
 
 HOUR: Micros = 3600 * 1_000_000
 REMEMBERED: Micros = 24 * HOUR
@@ -234,13 +233,7 @@ def _name(first: int, after: int, newest: Micros, crc: int) -> str:
 
 def _write_file(directory: Path, first: int, after: int, newest: Micros, data: bytes) -> _File:
     path = directory / _name(first, after, newest, zlib.crc32(data))
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(directory)
+    replace_file(path, data)
     made = _open(path)
     assert made is not None, path
     return made

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from epsparql.durable_files import replace_file, sync_path
 from pipeline.errors import Corrupt, Gone, OutOfOrder
 from pipeline.log.lock import DirectoryLock
 
@@ -261,25 +262,6 @@ def unseal(data: bytes) -> bytes | None:
     return body if trailer == b"\n%08x" % zlib.crc32(body) else None
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a file in one step, and durably. Raises: OSError."""
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 class SegmentFile:
     """Reads one segment's bytes through a window, never beyond the bytes it is told are published."""
 
@@ -460,7 +442,7 @@ class FrameWriter:
             self._fd = os.open(segment_path(directory, self._tail.segment), os.O_RDWR | os.O_CREAT, 0o644)
             os.truncate(self._fd, self._tail.size)
             self._synced = self._tail.segment, 0
-            sync_directory(directory)
+            sync_path(directory)
             if durable:  # the last writer may have died between a frame and its sync, or after a sync that failed
                 if published.segment == self._tail.segment:
                     self._synced = self._tail.segment, min(published.size, self._tail.size)
@@ -586,7 +568,7 @@ class FrameWriter:
         fd = os.open(segment_path(self.directory, self.position), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         os.close(self._fd)  # not before the next one is open: whatever fails, `close` finds what is its own
         self._fd, self._before, self._tail = fd, self._tail.link(), Tail(self.position, self.position)
-        sync_directory(self.directory)
+        sync_path(self.directory)
 
     def _find_sound_tail(self, published: Head) -> Tail:
         """Return the sound frames of the last segment. Raises: Corrupt."""

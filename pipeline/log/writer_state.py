@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from engine.messages import Micros
+from epsparql.durable_files import replace_file
 from pipeline.errors import NotOfOneLog
 from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration, Stream
 from pipeline.log.idempotency_keys import KEYS_FOLDER, Ack, IdempotencyKeys, Saved
 from pipeline.log.log_fingerprint import Marks
-from pipeline.log.segments import replace_file, seal, unseal
+from pipeline.log.segments import seal, unseal
 from pipeline.source_positions import SourceState
 
 _log = logging.getLogger("epsparql.catalogue")

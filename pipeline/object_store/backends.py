@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from epsparql.durable_files import sync_path
 from pipeline.errors import Locked
 from pipeline.log.lock import DirectoryLock
-from pipeline.log.segments import sync_directory
 from pipeline.object_store.store_uri import URI, StoreUri
 
 STORE = "EPSPARQL_STORE"
@@ -90,7 +90,7 @@ class DirectoryStore:
     def put(self, name: str, data: pa.Buffer | bytes) -> None:
         path = self._path / name
         self._write_temporary(path, data).replace(path)
-        sync_directory(path.parent)
+        sync_path(path.parent)
 
     def create(self, name: str, data: bytes) -> bool:
         path = self._path / name
@@ -101,7 +101,7 @@ class DirectoryStore:
             return False
         finally:
             temporary.unlink()
-        sync_directory(path.parent)
+        sync_path(path.parent)
         return True
 
     def names(self, folder: str) -> list[str]:

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from epsparql.durable_files import sync_path
 from pipeline.errors import BackupFailed, Corrupt
 from pipeline.log.idempotency_keys import KEYS_FOLDER
-from pipeline.log.segments import CHUNK, FrameReader, FrameWriter, Head, segment_path, segments, sync_directory
+from pipeline.log.segments import CHUNK, FrameReader, FrameWriter, Head, segment_path, segments
 from pipeline.replication.manifest import LOG, SOLUTIONS
 from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots
 from pipeline.scrub import Scrubber
@@ -52,7 +53,7 @@ def back_up(data_dir: Path, target: Path) -> int:
     if target.exists():
         target.rmdir()
     partial.rename(target)
-    sync_directory(target.absolute().parent)
+    sync_path(target.absolute().parent)
     return positions[LOG]
 
 

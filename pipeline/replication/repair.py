@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from epsparql.durable_files import sync_path
 from pipeline.errors import Corrupt, Locked, StoreDamaged, StoreFailed
-from pipeline.log.segments import HEADER, FrameWriter, Tail, read_opening, segment_path, segments, sync_directory, unpack_header
+from pipeline.log.segments import HEADER, FrameWriter, Tail, read_opening, segment_path, segments, unpack_header
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import LOG, Extent
 
@@ -93,4 +94,4 @@ def _write_in_place(path: Path, data: bytes) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
-    sync_directory(path.parent)
+    sync_path(path.parent)

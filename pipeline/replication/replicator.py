@@ -18,11 +18,12 @@ from pathlib import Path
 
 import msgspec
 
+from epsparql.durable_files import replace_file
 from pipeline.errors import Corrupt, NotOfThisStore, PipelineError, StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log.format_version import FORMAT_FILE, check_format
 from pipeline.log.idempotency_keys import KEYS_FOLDER
 from pipeline.log.lock import DirectoryLock
-from pipeline.log.segments import FrameReader, oldest, replace_file, segment_path, segments
+from pipeline.log.segments import FrameReader, oldest, segment_path, segments
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.log_replica import LogReplica
 from pipeline.replication.manifest import (
@@ -43,7 +44,7 @@ from pipeline.replication.manifest import (
     replay,
 )
 from pipeline.replication.repair import repair_log, repair_segment
-from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe, write_file
+from pipeline.replication.restore import REGISTRATIONS, SNAPSHOTS, STATES, list_snapshots, list_tree, restore, wipe
 from pipeline.replication.store_0_1 import end_0_1, read_0_1
 from pipeline.retention import find_needed_position, secured
 from pipeline.status_files import NOTES, note_path, write_note
@@ -355,7 +356,7 @@ class Replicator:
         logs[LOG] = replay(logs[LOG] + tail)
         if restoring:
             _log.info("%s is copied into %s", self._store, self._data)
-            write_file(self._data / _UNFINISHED, b"")
+            replace_file(self._data / _UNFINISHED, b"")
             wipe(self._data)
             restore(self._store, self._data, before, logs)
         if not self.log.adopt(logs[LOG]) and not restoring:  # after a restore the store may have half a frame, which nobody was told is kept

@@ -1,16 +1,16 @@
 """This module restores a data directory from its copy in a store."""
 
-import os
 import shutil
 from contextlib import closing
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
+from epsparql.durable_files import replace_file
 from pipeline.errors import StoreDamaged
 from pipeline.log.format_version import FORMAT_FILE
 from pipeline.log.idempotency_keys import KEYS_FOLDER
-from pipeline.log.segments import FrameWriter, segment_path, sync_directory
+from pipeline.log.segments import FrameWriter, segment_path
 from pipeline.object_store.backends import ObjectStore
 from pipeline.replication.manifest import LOG, LOGS, Extent, Manifest, read_object
 
@@ -28,16 +28,16 @@ def restore(store: ObjectStore, data_dir: Path, manifest: Manifest, logs: dict[s
     for kind in LOGS:
         (data_dir / kind).mkdir(parents=True, exist_ok=True)
         for segment, extents in groupby(logs[kind], attrgetter("segment")):
-            write_file(segment_path(data_dir / kind, segment), b"".join(extent.read(store) for extent in extents))
+            replace_file(segment_path(data_dir / kind, segment), b"".join(extent.read(store) for extent in extents))
     for name in list_tree(store, SNAPSHOTS):
         data = store.read(f"{SNAPSHOTS}/{name}")
         if data is not None:  # else it was let go meanwhile
-            write_file(data_dir / SNAPSHOTS / name, data)
+            replace_file(data_dir / SNAPSHOTS / name, data)
     for name, stored in manifest.files.items():
         data = read_object(store, stored.name, stored.crc)
         if data is None:
             raise StoreDamaged(str(store), f"the object {stored.name} is missing")
-        write_file(data_dir / name, data, mode=0o600 if name.startswith(REGISTRATIONS) else 0o644)
+        replace_file(data_dir / name, data, mode=0o600 if name.startswith(REGISTRATIONS) else 0o644)
     for kind in LOGS:
         with closing(FrameWriter(data_dir / kind, durable=kind == LOG)):
             pass  # opening says how far readers may look, and cuts off a torn frame
@@ -64,12 +64,3 @@ def list_tree(store: ObjectStore, folder: str) -> list[str]:
     for name in store.names(folder):
         found += [f"{name}{inner}" for inner in list_tree(store, f"{folder}/{name[:-1]}")] if name.endswith("/") else [name]
     return found
-
-
-def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(path.parent)

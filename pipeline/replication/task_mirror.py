@@ -7,12 +7,13 @@ It reads what a server has acknowledged, and nothing beyond: other objects there
 from collections.abc import Iterator
 from pathlib import Path
 
+from epsparql.durable_files import replace_file
 from pipeline.errors import StoreFailed
 from pipeline.log.segments import HEADER, LINK, Frame, FrameWriter, segment_path, unpack_header
 from pipeline.object_store.backends import ObjectStore
 from pipeline.partition_count import name_of
 from pipeline.replication.manifest import LOG, Extent, ManifestChain, read_piece
-from pipeline.replication.restore import SNAPSHOTS, list_snapshots, list_tree, write_file
+from pipeline.replication.restore import SNAPSHOTS, list_snapshots, list_tree
 
 _TRIES = 10
 """Reading is tried this often: a server may put one object in the place of many between looking and reading."""
@@ -54,7 +55,7 @@ class LogMirror:
             if name.partition("-")[0] not in names:
                 self._store.remove(f"{SNAPSHOTS}/{name}")
             elif (data := self._store.read(f"{SNAPSHOTS}/{name}")) is not None:
-                write_file(self.directory / SNAPSHOTS / name, data)
+                replace_file(self.directory / SNAPSHOTS / name, data)
                 self._snapshots.add(name)
 
     def put_snapshots(self) -> None:

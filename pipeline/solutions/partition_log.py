@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import TIED, Outcome, StateChange, int64s
+from epsparql.durable_files import replace_file
 from pipeline.log.encoding.arrow_ipc import open_rows, parts_of
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments, write_begin
 
@@ -34,9 +35,7 @@ class PartitionLogs:
 
     def note_merged(self, position: int) -> None:
         """Note up to where merged solutions outlive a crash of the machine."""
-        temporary = self.directory / f"{_MERGED}.tmp"
-        temporary.write_text(f"{position}\n", encoding="ascii")
-        temporary.replace(self.directory / _MERGED)
+        replace_file(self.directory / _MERGED, b"%d\n" % position, durable=False)
 
     def merged(self) -> int:
         """Return the position that was noted, or the one at which the logs begin."""

@@ -17,8 +17,9 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import StateChange
+from epsparql.durable_files import replace_file
 from pipeline.errors import Corrupt, Gone
-from pipeline.log.segments import Frame, FrameReader, Head, read_opening, replace_file, seal, segments, unseal, write_begin
+from pipeline.log.segments import Frame, FrameReader, Head, read_opening, seal, segments, unseal, write_begin
 from pipeline.solutions.solution_ids import FrameSummary, Key, KeyRange, SolutionRun, decode_summary, solution_id
 
 _longs: Callable[[], "array[int]"] = partial(array, "q")
@@ -299,10 +300,8 @@ def _notes(directory: Path, segment: int) -> Path:
 def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
     if _read_notes(directory, segment) is None:
         with suppress(OSError):  # the notes only save time
-            path = _notes(directory, segment)
-            temporary = path.with_suffix(".tmp")
-            temporary.write_bytes(seal(msgspec.msgpack.encode((_which(directory, segment), noted))))
-            temporary.replace(path)
+            data = seal(msgspec.msgpack.encode((_which(directory, segment), noted)))
+            replace_file(_notes(directory, segment), data, durable=False)
 
 
 def _read_notes(directory: Path, segment: int) -> _Noted | None:

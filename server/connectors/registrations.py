@@ -5,14 +5,13 @@ They name the places of credentials, and hold none.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from connectors.configuration import Connector, parse_connector
 from connectors.errors import WrongOption
-from pipeline.log.segments import sync_directory
+from epsparql.durable_files import replace_file, sync_path
 
 FOLDER = "connectors"
 
@@ -35,19 +34,13 @@ class ConnectorFiles:
     def save(self, connector: Connector) -> None:
         """Replace the connector's file in one step; it is durable when this returns."""
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        path = self.path(connector.name)
-        temporary = path.with_suffix(".tmp")
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(json.dumps({"name": connector.name, "options": dict(connector.given)}).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_directory(self._directory)
+        data = json.dumps({"name": connector.name, "options": dict(connector.given)}).encode()
+        replace_file(self.path(connector.name), data, mode=0o600)
 
     def delete(self, name: str) -> None:
         with suppress(FileNotFoundError):
             self.path(name).unlink()
-            sync_directory(self._directory)
+            sync_path(self._directory)
 
     def path(self, name: str) -> Path:
         """Return the connector's path, named by a digest: names may hold characters that a file's may not."""

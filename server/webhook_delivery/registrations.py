@@ -4,7 +4,6 @@ Each has one small file, so that a restart continues where deliveries were.
 """
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from epsparql.durable_files import replace_file, sync_path
 from epsparql.solutions.once_per import OncePer, SentKeys, SolutionKey
 from server.webhook_delivery.templates import Template
 
@@ -115,29 +115,12 @@ class WebhookFiles:
         must not be lost, so it is saved `durable`.
         """
         self._directory.mkdir(mode=0o700, exist_ok=True)
-        path = self.path(webhook.query, webhook.id)
-        temporary = path.with_suffix(".tmp")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(webhook))
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        temporary.replace(path)
-        if durable:
-            self._sync()
+        replace_file(self.path(webhook.query, webhook.id), msgspec.json.encode(webhook), mode=0o600, durable=durable)
 
     def delete(self, query: str, id_: str) -> None:
         with suppress(FileNotFoundError):
             self.path(query, id_).unlink()
-            self._sync()
-
-    def _sync(self) -> None:
-        descriptor = os.open(self._directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            sync_path(self._directory)
 
     def path(self, query: str, id_: str) -> Path:
         """Return the webhook's path, named by a digest: names may be too long for a file's, or hold characters that

@@ -11,7 +11,7 @@ from engine.physical_plan.join_trees import Linear, Segment, Shape, Sizes, cheap
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
-from epsparql.trees import list_fields
+from epsparql.trees import walk_nodes
 
 Rates = Mapping[str, int]
 """Rates count the occurrences of each predicate, by its N-Triples text, and of all under EVERYTHING; a missing
@@ -50,16 +50,8 @@ def rates_given(counts: Mapping[str, int]) -> Rates:
 
 def predicates_of(query: object) -> set[str]:
     """Return the predicates of a query's triple patterns, as N-Triples text."""
-    found, pending = set[str](), [query]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, a.TriplePattern):
-            found |= {str(part.predicate)} if not isinstance(part.predicate, Variable) else set()
-        elif isinstance(part, tuple):
-            pending += part
-        elif (names := list_fields(type(part))) is not None:
-            pending += [getattr(part, name) for name in names]
-    return found
+    triples = (node for node in walk_nodes(query) if isinstance(node, a.TriplePattern))
+    return {str(triple.predicate) for triple in triples if not isinstance(triple.predicate, Variable)}
 
 
 def rate(triple: a.TriplePattern, rates: Rates) -> float:

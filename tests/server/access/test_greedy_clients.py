@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from bench.measurement import percentile
-from bench.server.load import resident_mb
+from bench.server.processes import read_resident_mib
 from epsparql.client import Client
 from server.child_server import Child
 from server.query_output import answer_spool
@@ -159,10 +159,10 @@ def ask_politely(child: Child, until_s: float, watch: Callable[[], None]) -> lis
 @pytest.mark.slow
 @pytest.mark.parametrize(("opening", "repeated", "connections", "growth_mb"), ATTACKS)
 def test_a_greedy_client_takes_nothing_from_a_polite_one(server: Child, opening: bytes, repeated: bytes, connections: int, growth_mb: int) -> None:
-    before_mb, most_mb = resident_mb(server), [0.0]
+    before_mb, most_mb = read_resident_mib(server.pid), [0.0]
 
     def watch() -> None:
-        most_mb[0] = max(most_mb[0], resident_mb(server))
+        most_mb[0] = max(most_mb[0], read_resident_mib(server.pid))
 
     with attacked(server, opening, repeated, connections):
         took_s = ask_politely(server, time.monotonic() + budget_s() * 0.8 / len(ATTACKS), watch)
