@@ -3,6 +3,8 @@
 The facts are 50 groups of ten properties, each with 200 pairs of the group's 100 nodes. A group has 20 rules, whose
 properties later rules of the group read: chains and stars of two to four patterns; a tenth of them is recursive, and
 a tenth says what is absent. 100 of the facts lie in graphs of their own, which come and go.
+
+It also measures distances and routes over a grid of 10,000 places while a link closes and opens.
 """
 
 import time
@@ -14,20 +16,25 @@ import pyarrow as pa
 from bench.measurement import WrongCount, line, median, one_core, peak_rss_mb
 from engine.engine import Engine
 from engine.messages import ADD, DROP, OCCURRENCES, Block, Facts, Register
+from epsparql.terms import XSD, Iri
 
 GROUPS, PROPERTIES, PAIRS, NODES, RULES = 50, 10, 200, 100, 20
 CHANGES = 100
+_SIDE = 100
+_STEPS = """PREFIX : <http://example.org/> CONSTRUCT { ?x :far ?d } INTO BACKGROUND :distances WHERE { SELECT ?x (MIN(?n) AS ?d) WHERE {
+  { ?x :start ?n } UNION { ?y :far ?k . ?y :to ?x BIND(?k + 1 AS ?n) } } GROUP BY ?x }"""
 _PREFIX = "PREFIX : <http://example.org/> "
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 
 
 def measure(n: int) -> Iterator[str]:
-    """Yield a line for the facts of `n` groups: seconds to register the rules and to close the facts, and ms for one
-    fact more and one less.
+    """Yield a line for a grid, and one for the facts of `n` groups: seconds to register the rules and to close the
+    facts, and ms for one fact more and one less.
 
     Raises: WrongCount.
     """
     one_core()
+    yield _measure_grid()
     engine = Engine()
     began = time.perf_counter()
     texts = [text for group in range(n) for text in rules_of(group)]
@@ -60,6 +67,42 @@ def measure(n: int) -> Iterator[str]:
         adding_ms=round(median(adding) * 1000, 2), adding_most_ms=round(max(adding) * 1000, 1), removing_ms=round(median(removing) * 1000, 2),
         removing_most_ms=round(max(removing) * 1000, 1), peak_rss_mb=peak_rss_mb(),
     )  # fmt: skip
+
+
+def _measure_grid() -> str:
+    """Measure, in ms of CPU, how distances follow a random link, and how a route from corner to corner is found then.
+
+    Raises: WrongCount.
+    """
+    engine, rows = Engine(), np.arange(_SIDE * _SIDE).reshape(_SIDE, _SIDE)
+    pairs = np.concatenate([np.column_stack([x.ravel(), y.ravel()]) for x, y in ((rows[:, :-1], rows[:, 1:]), (rows[:-1], rows[1:]))])
+    links = [*map(_write_link, np.concatenate([pairs, pairs[:, ::-1]]).tolist())]
+    chosen = np.random.default_rng(7).choice(len(links), CHANGES, replace=False).tolist()
+    engine.feed(Block((Register(engine.position, "distances", _STEPS),), _NOTHING))
+    learn(engine, "urn:start", f'<http://example.org/n0> <http://example.org/start> "0"^^<{XSD}integer> .\n', ADD)
+    learn(engine, "urn:links", "".join(link for k, link in enumerate(links) if k not in {*chosen}), ADD)
+    for k in chosen:
+        learn(engine, f"urn:graph:{k}", links[k], ADD)
+    ends = [Iri("http://example.org/" + name) for name in ("n0", f"n{_SIDE * _SIDE - 1}", "to")]
+    updating, finding = [], []
+    for k in chosen:
+        for triples, change in (("", DROP), (links[k], ADD)):
+            began = time.process_time()
+            learn(engine, f"urn:graph:{k}", triples, change)
+            updated = time.process_time()
+            route = engine.registry.known.find_route(ends)
+            updating.append(updated - began)
+            finding.append(time.process_time() - updated)
+        if route is None or len(route.nodes) != 2 * _SIDE - 1:
+            raise WrongCount("static-rules", 0 if route is None else len(route.nodes), 2 * _SIDE - 1)
+    return line(
+        "static-rules", workload="grid", places=_SIDE * _SIDE, links=len(links), updating_cpu_ms=round(median(updating) * 1000, 2),
+        updating_most_cpu_ms=round(max(updating) * 1000, 1), route_cpu_ms=round(median(finding) * 1000, 2), route_most_cpu_ms=round(max(finding) * 1000, 1),
+    )  # fmt: skip
+
+
+def _write_link(link: list[int]) -> str:
+    return "<http://example.org/n{}> <http://example.org/to> <http://example.org/n{}> .\n".format(*link)
 
 
 def learn(engine: Engine, graph: str, triples: str, change: str) -> None:

@@ -11,6 +11,7 @@ A route is found backwards and read forwards:
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
 from math import isfinite
@@ -24,7 +25,7 @@ from engine.expressions import numeric
 from engine.expressions.background_functions import ShortestRoute
 from engine.expressions.literals import parse_number, term_of
 from engine.expressions.values import ExpressionError, Number, NumericType
-from engine.triples.relation import addition
+from engine.triples.relation import difference, sort_values
 from epsparql.terms import RDF, BlankNode, Iri, Literal, Term, TripleTerm
 
 Ints = NDArray[np.int64]
@@ -39,8 +40,8 @@ _BITS = 32
 _MASK = (1 << _BITS) - 1
 Distance = tuple[Fraction, int]
 """The sum of a way's weights (0 if links have none), and its number of links."""
-Distances = Callable[[int], Distance | None]
-"""It returns a node's distance to the target; None for a node that the search has not reached."""
+NextNodes = Callable[[int], list[int]]
+"""It returns the next nodes on the shortest ways from a node to the target."""
 
 
 class Triples(Protocol):
@@ -52,7 +53,7 @@ class Triples(Protocol):
     def match_rows(self, predicate: int) -> Ints: ...
 
 
-@dataclass(slots=True)
+@dataclass
 class RouteGraph:
     """Holds the links of one predicate as they are in one version of the background.
 
@@ -67,15 +68,20 @@ class RouteGraph:
     nodes: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        self.nodes = np.union1d(self.forward >> _BITS, self.backward >> _BITS)
+        self.nodes = sort_values(np.concatenate([_list_firsts(self.forward), _list_firsts(self.backward)]))
 
     @classmethod
     def from_rows(cls, rows: Ints) -> "RouteGraph":
-        return cls(np.unique(_pair(rows, _SUBJECT, _OBJECT)), np.unique(_pair(rows, _OBJECT, _SUBJECT)))
+        return cls(sort_values(_pair(rows, _SUBJECT, _OBJECT)), sort_values(_pair(rows, _OBJECT, _SUBJECT)))
 
-    def with_more(self, rows: Ints) -> "RouteGraph":
-        """Return the graph with the links of more rows. It costs a copy of the links, but no sorting of them."""
-        return RouteGraph(_merge(self.forward, _pair(rows, _SUBJECT, _OBJECT)), _merge(self.backward, _pair(rows, _OBJECT, _SUBJECT)))
+    def with_change(self, gone: Ints, come: Ints, rows: Ints) -> "RouteGraph":
+        """Return the graph when some rows are gone and others have come, which makes these `rows`.
+
+        A link stays as long as a row has it. It costs a copy of the links, but no sorting of them.
+        """
+        less, more = _pair(gone, _SUBJECT, _OBJECT), _pair(come, _SUBJECT, _OBJECT)
+        less = less[~np.isin(less, _pair(rows[np.isin(rows[:, _SUBJECT], gone[:, _SUBJECT])], _SUBJECT, _OBJECT))]
+        return RouteGraph(_change(self.forward, less, more), _change(self.backward, _turn(less), _turn(more)))
 
     def with_weights(self, weights: dict[int, Number]) -> "RouteGraph":
         """Return the graph of those links that have a weight, which is given by their pairs in `forward`."""
@@ -87,50 +93,53 @@ class RouteGraph:
         found: list[int] = (_slice(self.forward, node) & _MASK).tolist()
         return found
 
+    def _subtract_link(self, distance: Distance, source: int, target: int) -> Distance:
+        """Return the distance that the link's target has if it is the next node of a shortest way."""
+        assert self.weights is not None
+        weight, steps = distance
+        return weight - Fraction(self.weights[source << _BITS | target].value), steps - 1
+
     def find_way(self, source: int, target: int, text_of: Callable[[int], str]) -> list[int] | None:
         """Return the nodes of the shortest way, None if there is none within the bound."""
-        distance_to = self._count_steps(source, target) if self.weights is None else self._sum_weights(source, target)
-        if distance_to is None:
+        list_next = self._count_steps(source, target) if self.weights is None else self._sum_weights(source, target)
+        if list_next is None:
             return None
         way = [source]
         while way[-1] != target:
-            here = way[-1]
-            nearer = [node for node in self.list_targets(here) if distance_to(node) == self._subtract_link(distance_to(here), here, node)]
-            way.append(min(nearer, key=text_of))
+            way.append(min(list_next(way[-1]), key=text_of))
         return way
 
-    def _subtract_link(self, distance: Distance | None, source: int, target: int) -> Distance:
-        """Return the distance that the link's target has if it is the next node of a shortest way."""
-        assert distance is not None
-        weight, steps = distance
-        link = Fraction(0) if self.weights is None else Fraction(self.weights[source << _BITS | target].value)
-        return weight - link, steps - 1
-
-    def _count_steps(self, source: int, target: int) -> Distances | None:
-        """Return the links from each node to the target, by a search level by level; None if the source does not
-        reach it.
-        """
+    def _count_steps(self, source: int, target: int) -> NextNodes | None:
+        """Count the links from each node to the target, by a search level by level; None if the source does not reach it."""
         steps = np.full(len(self.nodes), -1, np.int64)
-        level, last, reached, distance = np.array([target]), self._place(source), 1, 0
-        steps[self._place(target)] = 0
+        level, last, reached, distance = np.searchsorted(self.nodes, [target]), np.searchsorted(self.nodes, source), 1, 0
+        steps[level] = 0
+        first, before = self._places
         while len(level) and reached <= MOST_VISITED and steps[last] < 0:
             distance += 1
-            first, after = (np.searchsorted(self.backward, (level + more) << _BITS) for more in (0, 1))
-            counts = after - first
-            links = np.repeat(after - np.cumsum(counts), counts) + np.arange(counts.sum())
-            before = np.searchsorted(self.nodes, self.backward[links] & _MASK)
-            new = np.unique(before[steps[before] < 0])
-            steps[new] = distance
-            level, reached = self.nodes[new], reached + len(new)
+            begin = first[level]
+            counts = first[level + 1] - begin
+            links = np.repeat(begin + counts - np.cumsum(counts), counts) + np.arange(counts.sum())
+            new = before[links]
+            steps[new[steps[new] < 0]] = distance
+            level = sort_values(new[steps[new] == distance])
+            reached += len(level)
         if steps[last] < 0:
             return None
-        return lambda node: None if (found := int(steps[self._place(node)])) < 0 else (Fraction(0), found)
 
-    def _place(self, node: int) -> int:
-        return int(np.searchsorted(self.nodes, node))
+        def list_next(node: int) -> list[int]:
+            here, *targets = np.searchsorted(self.nodes, [node, *self.list_targets(node)]).tolist()
+            return [int(self.nodes[place]) for place in targets if steps[place] == steps[here] - 1]
 
-    def _sum_weights(self, source: int, target: int) -> Distances | None:
-        """Return the distances of all nodes nearer to the target than the source (Dijkstra); None if the source does
+        return list_next
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        """Where each node's links begin in `backward`, and the place in `nodes` of the source of each."""
+        return np.searchsorted(self.backward, np.append(self.nodes, self.nodes[-1:] + 1) << _BITS), np.searchsorted(self.nodes, self.backward & _MASK)
+
+    def _sum_weights(self, source: int, target: int) -> NextNodes | None:
+        """Find the distances of all nodes nearer to the target than the source (Dijkstra); None if the source does
         not reach it.
         """
         assert self.weights is not None
@@ -142,7 +151,7 @@ class RouteGraph:
                 continue
             settled[node] = weight, steps
             if node == source:
-                return settled.get
+                return lambda here: [node for node in self.list_targets(here) if settled.get(node) == self._subtract_link(settled[here], here, node)]
             for before in (_slice(self.backward, node) & _MASK).tolist():
                 distance = weight + Fraction(self.weights[before << _BITS | node].value), steps + 1
                 if before not in settled and (before not in best or distance < best[before]):
@@ -166,9 +175,17 @@ def _slice(pairs: Ints, first: int) -> Ints:
     return pairs[begin:end]
 
 
-def _merge(pairs: Ints, more: Ints) -> Ints:
-    """Return sorted pairs with more of them, each once."""
-    more = np.unique(more)
+def _list_firsts(pairs: Ints) -> Ints:
+    """Return the first parts of sorted pairs, each once."""
+    firsts = pairs >> _BITS
+    first: Ints = firsts[np.diff(firsts, prepend=-1) != 0]
+    return first
+
+
+def _change(pairs: Ints, less: Ints, more: Ints) -> Ints:
+    """Return sorted pairs without some of them and with others, each once."""
+    pairs = np.delete(pairs, np.searchsorted(pairs, less)) if len(less) else pairs
+    more = sort_values(more)
     places = np.searchsorted(pairs, more)
     new = np.ones(len(more), np.bool_)
     inside = places < len(pairs)
@@ -228,8 +245,11 @@ def _find_graph(triples: Triples, graphs: Graphs, predicate: int, weight: int | 
     rows = tuple(triples.match_rows(each) for each in asked)
     kept = graphs.get((predicate, weight))
     if kept is None or any(x is not y for x, y in zip(kept.made_of, rows, strict=True)):
-        more = None if kept is None or weight is not None else addition(kept.made_of[0], rows[0])
-        graph = RouteGraph.from_rows(rows[0]) if kept is None or more is None else kept.graph.with_more(more)
+        graph = (
+            RouteGraph.from_rows(rows[0])
+            if kept is None or weight is not None
+            else kept.graph.with_change(*difference(kept.made_of[0], rows[0]), rows[0])
+        )
         if weight is not None:
             graph = graph.with_weights(_read_weights(triples.terms, predicate, *rows[1:]))
         if len(graphs) >= _MOST_GRAPHS:  # a predicate may come from events

@@ -63,6 +63,29 @@ def addition(before: Ints, now: Ints) -> Ints | None:
     return now[len(before) :] if len(before) <= len(now) and before.shape[1] == now.shape[1] and address(before) == address(now) else None
 
 
+def difference(before: Ints, now: Ints) -> tuple[Ints, Ints]:
+    """Return stretches of both tables, outside of which they have the same rows at the same places from either end.
+
+    So rows that are in one table alone are in its stretch. A row of a stretch may be in the other table too.
+    """
+    more = addition(before, now)
+    if more is not None:
+        return before[:0], more
+    both = min(len(before), len(now))
+    start = _count_equal(before[:both], now[:both])
+    end = _count_equal(before[start:][::-1][: both - start], now[start:][::-1][: both - start])
+    return before[start : len(before) - end], now[start : len(now) - end]
+
+
+def _count_equal(one: Ints, other: Ints) -> int:
+    """Return how many rows at the beginning of two tables of one length are equal."""
+    differs = np.zeros(len(one), np.bool_)
+    for column, its in zip(one.T, other.T, strict=True):
+        differs |= column != its
+    first = int(differs.argmax()) if len(differs) else 0
+    return first if len(differs) and differs[first] else len(differs)
+
+
 def address(rows: Ints) -> int:
     """Return the address of the first row; tables that have grown from each other have the same."""
     return int(rows.__array_interface__["data"][0])
@@ -81,6 +104,17 @@ def distinct(rows: Ints) -> Ints:
         return rows
     order, new = _grouped(rows)
     return rows if new.all() else rows[np.sort(order[new])]
+
+
+def sort_values(values: Ints) -> Ints:
+    """Return the values of an array in order, each once.
+
+    From 3,000 values on, `np.unique` takes three to ten times as long, since it hashes them (numpy 2.3 and later).
+    """
+    sorted_ = np.sort(values)
+    new = np.ones(len(sorted_), np.bool_)
+    np.not_equal(sorted_[1:], sorted_[:-1], out=new[1:])
+    return sorted_[new]
 
 
 def without(rows: Ints, others: Ints) -> Ints:

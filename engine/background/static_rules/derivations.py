@@ -36,7 +36,7 @@ from engine.background.static_rules.sorted_rows import LOW, NO_INTS, NO_ROWS, SH
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
-from engine.triples.relation import EMPTY, addition, grown, without
+from engine.triples.relation import EMPTY, addition, difference, grown, without
 from epsparql import algebra as a
 from epsparql.terms import Term
 
@@ -309,15 +309,15 @@ class Derivations:
         return key.predicate in affected
 
     def _delta(self, relation: Relation, rows: Ints) -> Delta:
+        """Return which tuples of a view come and go. A tuple stays as long as a row of some graph has it."""
         before = self._sources.get(relation)
         if before is rows:
             return NO_DELTA
-        more = None if before is None else addition(before, rows)
-        if more is not None:
-            new = _packed(relation, more)
-            return Delta(new[~relation.given.contains(new)], NO_INTS)
-        now = _packed(relation, rows)
-        return Delta(now[~relation.given.contains(now)], _apart(relation.given, now))
+        gone, come = difference(rows[:0] if before is None else before, rows)
+        more, fewer = _packed(relation, come), _packed(relation, gone)
+        if len(fewer):
+            fewer = fewer[~is_among(fewer, _packed(relation, rows[np.isin(rows[:, 0], gone[:, 0])]))]
+        return Delta(more[~relation.given.contains(more)], fewer[relation.given.contains(fewer)])
 
     def _tuples_of(self, relation: Relation, lower: Layer) -> Ints:
         if relation.key.role == LIST:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.triples.relation import sort_values
+
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 SHIFT = 32
@@ -50,7 +52,7 @@ def is_among(values: Ints, sorted_: Ints) -> Mask:
 def unite(parts: Sequence[Ints]) -> Ints:
     """Return the values of several arrays, each once, in order."""
     filled = [part for part in parts if len(part)]
-    return NO_INTS if not filled else np.unique(filled[0] if len(filled) == 1 else np.concatenate(filled))
+    return NO_INTS if not filled else sort_values(filled[0] if len(filled) == 1 else np.concatenate(filled))
 
 
 @dataclass(slots=True, eq=False)

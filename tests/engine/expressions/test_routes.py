@@ -1,15 +1,18 @@
 """ep:route and ep:routeLength give the shortest path over the background as it stands at a solution's end."""
 
 import json
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from engine.background import routes
 from engine.background.fact_store import FactIndex
@@ -18,7 +21,7 @@ from engine.engine import Engine
 from engine.expressions import background_functions
 from engine.expressions.background_functions import ROUTE, ROUTE_LENGTH, call_background_function
 from engine.expressions.values import ExpressionError
-from engine.messages import DROP, Entry, Events, Facts, Finish, Register
+from engine.messages import ADD, DROP, REPLACE, Entry, Events, Facts, Finish, Register
 from engine.triples.quads import Quad
 from engine.validation.validate import check
 from epsparql import parse
@@ -33,6 +36,8 @@ from tests.support.run_both import block, run_engine, run_oracle
 EX = "http://example.org/"
 EP = f"PREFIX : <{EX}> PREFIX ep: <urn:epsparql:function:> PREFIX xsd: <{XSD}> "
 DELIVERY = Path(__file__).parents[4] / "shared" / "conformance" / "papers-2" / "delivery"
+DATA = DELIVERY.parents[2] / "data"
+Ints = NDArray[np.int64]
 NODES = [Iri(f"{EX}{name}") for name in ("a", "b", "c", "d", "e", "aa")]
 LINK, WEIGHT, OTHER = Iri(f"{EX}link"), Iri(f"{EX}km"), Iri(f"{EX}other")
 
@@ -129,6 +134,53 @@ def test_routes_are_as_short_as_those_of_networkx(seed: int, *, weighted: bool) 
         nodes = [int(text.removeprefix(f"<{EX}n").removesuffix(">")) for text in found.nodes]
         assert (nodes[0], nodes[-1]) == (x, y)
         assert sum(Fraction(graph.edges[link]["km"]) for link in pairwise(nodes)) == Fraction(str(found.length.lexical))
+
+
+def real_links() -> list[tuple[int, int]]:
+    """Return the links between resources of published observations."""
+    store = ox.Store()
+    for path in sorted((DATA / "csrbench" / "data").glob("*.ttl"))[:4]:
+        store.bulk_load(path=str(path), format=ox.RdfFormat.TURTLE)
+    pairs = sorted({(str(q.subject), str(q.object)) for q in store if isinstance(q.object, ox.NamedNode) and isinstance(q.subject, ox.NamedNode)})
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for pair in pairs for name in pair))}
+    return [(numbers[x], numbers[y]) for x, y in pairs]
+
+
+def convert_links(links: Iterable[tuple[int, int]], terms: TermTable) -> Ints:
+    return np.array([[terms.intern(str(part)) for part in (node(f"n{x}"), LINK, node(f"n{y}"))] for x, y in links], np.int64).reshape(-1, 3)
+
+
+LINKS = [
+    pytest.param(lambda: list(nx.convert_node_labels_to_integers(nx.grid_2d_graph(9, 9)).to_directed().edges), id="grid"),
+    pytest.param(lambda: list(nx.gnp_random_graph(60, 0.04, seed=5, directed=True).edges), id="random"),
+    pytest.param(real_links, id="observations"),
+]
+
+
+@pytest.mark.parametrize("draw", LINKS)
+def test_routes_follow_links_that_close_and_open(draw: Callable[[], list[tuple[int, int]]]) -> None:
+    """Links lie in several graphs, some in two of them, and graphs are replaced, dropped and added to."""
+    rng, links = np.random.default_rng(7), draw()
+    known, held = FactIndex.from_quads([], TermTable()), {f"{EX}g{k}": links[k::3] + links[:5] for k in range(3)}
+    for name, some in held.items():
+        known = known.with_change(name, convert_links(some, known.terms), ADD)
+    for step in range(24):
+        name = f"{EX}g{step % 3}"
+        some = held[name]
+        if step % 4 == 3:
+            known, held[name] = known.with_change(name, convert_links([], known.terms), DROP), []
+        elif step % 4 == 2 or not some:
+            held[name] = [*some, links[int(rng.integers(len(links)))]]
+            known = known.with_change(name, convert_links(held[name][-1:], known.terms), ADD)
+        else:
+            held[name] = [link for link in some if rng.random() > 0.1]
+            known = known.with_change(name, convert_links(held[name], known.terms), REPLACE)
+        graph = nx.DiGraph([link for some in held.values() for link in some])
+        nodes = sorted(graph)
+        for x, y in rng.choice(nodes, (8, 2)).tolist() if nodes else ():
+            found = known.find_route([node(f"n{x}"), node(f"n{y}"), LINK])
+            expected = nx.shortest_path_length(graph, x, y) if nx.has_path(graph, x, y) else None
+            assert (None if found is None else len(found.nodes) - 1) == expected
 
 
 def test_a_search_beyond_the_bound_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,25 @@ def test_values_follow_links_as_networkx_finds_them(name: str, text: str, seed: 
     assert town.values() == again.values()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "text"), [("steps", STEPS), ("weights", WEIGHTS)])
+def test_distances_on_a_grid_of_100_by_100_places(name: str, text: str) -> None:
+    """Links close and open, those beside the start too, which move many distances."""
+    rng, town = np.random.default_rng(1), Town(text)
+    pairs = [(int(x), int(y)) for x, y in nx.convert_node_labels_to_integers(nx.grid_2d_graph(100, 100)).to_directed().edges]
+    links = {link: int(rng.integers(1, 10)) for link in pairs}
+    some = [(0, 1), (100, 0), (1, 2), *(pairs[int(k)] for k in rng.choice(len(pairs), 5, replace=False))]
+    town.start({0: 0})
+    town.build({link: weight for link, weight in links.items() if link not in some})
+    for closed in [*some, *some[::-1]]:
+        graph = "http://e/{}-{}".format(*closed)
+        is_open = town.links.pop(closed, None) is not None
+        town.change(graph, [] if is_open else lines_of(closed, links[closed]), REPLACE)
+        if not is_open:
+            town.links[closed] = links[closed]
+        assert town.values() == expected_of(name, {0: 0}, town.links)
+
+
 FIRST = "{ ?x :start ?n } UNION "
 ROAD = "?road :from ?y ; :ends ?x ; :km ?w"
 TAKEN = [
