@@ -149,7 +149,8 @@ def _add_descriptions(app: FastAPI) -> None:
 _SCOPES = (
     "A token has scopes. read:<query> allows reading a query and its solutions, and ingest:<stream> allows sending events to a stream. "
     "read:* and ingest:* stand for all names. metrics allows /metrics, and admin allows everything. "
-    "A server without a token file listens on loopback only and needs no token."
+    "A token is one of the token file, or a JWT of the issuer that the server was given. While this issuer is silent, the answer is 503. "
+    "A server without either listens on loopback only and needs no token."
 )
 _PUBLIC = ("/livez", "/readyz")
 """Requests for these paths need no token."""

@@ -9,6 +9,7 @@ from server.connectors.registry import ConnectorRegistry
 from server.http import auth
 from server.http.path_names import Name
 from server.service import Service
+from server.tokens import scopes
 from server.trials.registry import TrialRegistry
 from server.webhook_delivery.delivery import Deliveries
 
@@ -39,35 +40,35 @@ Connected = Annotated[ConnectorRegistry, Depends(_get_connectors)]
 Tried = Annotated[TrialRegistry, Depends(_get_trials)]
 
 
-def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
+async def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
     """Check the request and record its caller. Raises: Fault, like `Gate.authorize`."""
-    caller = service.admission.gate.authorize(connection.headers, scope)
+    caller = await service.admission.gate.authorize(connection.headers, scope)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
     return caller
 
 
 async def _require_admin(request: Request, service: Shared) -> None:
-    admit(request, service, auth.ADMIN)
+    await admit(request, service, scopes.ADMIN)
 
 
 async def _require_metrics(request: Request, service: Shared) -> None:
-    admit(request, service, auth.METRICS)
+    await admit(request, service, scopes.METRICS)
 
 
 async def _require_ingest(request: Request, service: Shared, name: Name) -> None:
-    admit(request, service, auth.ingest_scope(name))
+    await admit(request, service, scopes.ingest_scope(name))
 
 
 async def _require_read(request: Request, service: Shared, name: Name) -> None:
-    admit(request, service, auth.read_scope(name))
+    await admit(request, service, scopes.read_scope(name))
 
 
 async def _find_reader(request: Request, service: Shared) -> auth.Caller:
-    return admit(request, service, auth.read_scope(""))
+    return await admit(request, service, scopes.read_scope(""))
 
 
 async def _find_feeder(request: Request, service: Shared) -> auth.Caller:
-    return admit(request, service, auth.ingest_scope(""))
+    return await admit(request, service, scopes.ingest_scope(""))
 
 
 Reader = Annotated[auth.Caller, Depends(_find_reader)]

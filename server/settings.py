@@ -134,7 +134,7 @@ def _setting(default: Any, read: Callable[[str], Any], about: str, *, form: str 
 class Settings:
     """Holds the settings. Sizes are in bytes, settings whose names end in `_s` in seconds."""
 
-    host: str = _setting("127.0.0.1", str, "The server listens on this address. Any address but loopback needs `token_file`.")
+    host: str = _setting("127.0.0.1", str, "The server listens on this address. Any address but loopback needs `token_file` or `oidc_issuer`.")
     port: int = _setting(8080, _count, "The server listens on this port. 0 takes any free port.")
     data: Path = _setting(Path("epsparql-data"), Path, "This directory holds the log, the solutions and the snapshots.")
     runner: str = _setting(
@@ -158,6 +158,14 @@ class Settings:
         "A query that is paused or reads the past runs in one of them.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
+    oidc_issuer: str | None = _setting(
+        None, str, "Tokens may also be JWTs of the OpenID Connect provider with this URL. It needs `oidc_audience` and `oidc_scopes`."
+    )
+    oidc_audience: tuple[str, ...] = _setting((), _words, "A JWT has to be for one of these audiences (`aud`). Separate them by commas.")
+    oidc_scopes: Path | None = _setting(
+        None, Path, "Each line of this file gives scopes to the JWTs whose claim has a value, such as `groups=operators read:*`."
+    )
+    oidc_leeway_s: float = _setting(30.0, _seconds, "A JWT is taken for this many seconds more, because clocks differ.")
     tls_cert: Path | None = _setting(
         None, Path, "The server speaks TLS with the certificate of this PEM file, which may hold a chain. A file that has changed is read again."
     )
@@ -212,7 +220,7 @@ class Settings:
         (),
         _words,
         "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas. `*` stands for "
-        "all; it needs `token_file`.",
+        "all; it needs `token_file` or `oidc_issuer`.",
     )
     allow_hosts: tuple[str, ...] = _setting(
         (), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public. Separate them by commas."
@@ -301,6 +309,11 @@ class Settings:
         return is_loopback(self.host)
 
     @property
+    def asks_for_tokens(self) -> bool:
+        """Return whether a request needs a token."""
+        return self.token_file is not None or self.oidc_issuer is not None
+
+    @property
     def away(self) -> bool:
         """Return whether engines run on machines that see the data directory in its store alone."""
         return self.store is not None and self.runner == "spark" and not self.master.startswith("local")
@@ -361,12 +374,14 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
             if values.get(key(name)) is not None:
                 warn(without_effect(shown(name)))
     settings = Settings(**chosen)
-    if not settings.loopback and settings.token_file is None:
+    if not settings.loopback and not settings.asks_for_tokens:
         raise SettingsError(
             f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
             "or listen on 127.0.0.1"
         )
-    if EVERY_ORIGIN in settings.origins and settings.token_file is None:
+    if settings.oidc_issuer is None and (settings.oidc_audience or settings.oidc_scopes is not None):
+        raise SettingsError("--oidc-audience and --oidc-scopes are about the JWTs of an issuer; give --oidc-issuer too")
+    if EVERY_ORIGIN in settings.origins and not settings.asks_for_tokens:
         raise SettingsError("--origins '*' lets every web page use this server; give --token-file too, or name the origins")
     if settings.takeover_s is not None and (settings.store is None or settings.takeover_s < 1):
         raise SettingsError("--takeover-s is the time of a lease in a store: give --store too, and 1 s or more")

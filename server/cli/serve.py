@@ -22,6 +22,7 @@ from pydantic.warnings import UnsupportedFieldAttributeWarning
 from connectors.configuration import ConnectorFile, check_library, read_connector_file
 from connectors.errors import ConnectorError
 from engine.messages import REVISED
+from epsparql.extras import MissingExtra
 from epsparql.translate.parsed_texts import ParsedTexts
 from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log import LogWriter
@@ -38,13 +39,17 @@ from server.background.startup import load_background, read_background
 from server.cli.certificate import Certificate
 from server.cli.standby import Loading, answering
 from server.connections import create_protocol, prepare
-from server.http.auth import Gate, TokenFile
+from server.http.auth import Gate
 from server.observability.logging import log_to_stderr
 from server.process import clock, set_aside
 from server.query_output.websocket_protocol import WebSocketWriter
 from server.routes.streams.short_posts import ShortPosts
 from server.service import Service, running
 from server.settings import Settings, SettingsError
+from server.tokens.issuer_keys import IssuerKeys
+from server.tokens.jwt_verification import JwtVerifier
+from server.tokens.reloaded_file import ReloadedFile
+from server.tokens.token_file import load_grants
 
 _log = logging.getLogger("epsparql.server")
 _CLOSE_S, _GRACE_S, _CANCEL_S = 1.0, 1.5, 2.0
@@ -210,7 +215,12 @@ def _serve_now(settings: Settings) -> int:
 
 def gate_of(settings: Settings) -> Gate:
     """Return the gate that the settings describe. Raises: SettingsError."""
-    return Gate(TokenFile(settings.token_file) if settings.token_file else None, settings.origins)
+    tokens = None if settings.token_file is None else ReloadedFile(settings.token_file, load_grants, "tokens")
+    try:
+        jwts = None if settings.oidc_issuer is None else JwtVerifier(settings, IssuerKeys(settings.oidc_issuer))
+    except MissingExtra as missing:
+        raise SettingsError(str(missing)) from None
+    return Gate(tokens, settings.origins, jwts)
 
 
 def read_connectors(settings: Settings) -> ConnectorFile | None:

@@ -9,54 +9,23 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 
 from starlette.datastructures import Headers
 
-from epsparql.errors import explain_unreadable
 from server.http.problem_details import Fault, Problem
-from server.settings import EVERY_ORIGIN, SettingsError, is_loopback
+from server.settings import EVERY_ORIGIN, is_loopback
+from server.tokens.issuer_keys import IssuerSilent
+from server.tokens.jwt_verification import JwtVerifier, TokenRefused
+from server.tokens.reloaded_file import ReloadedFile
+from server.tokens.scopes import ADMIN, Grant, includes_scope
 
-ADMIN, METRICS = "admin", "metrics"
 TOKEN_PROTOCOL = "epsparql.bearer."
-_log = logging.getLogger("epsparql.tokens")
 _origins_log = logging.getLogger("epsparql.origins")
 _REFUSED_ORIGINS, _ORIGIN_CHARACTERS = 100, 200
 """The log names so many refused origins, and so much of each."""
 NOBODY = "anybody on this machine"
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
+_DOTS_OF_A_JWT = 2
 _AUTHORITY = re.compile(r"(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\])(?::\d{1,5})?")
-_COMMENT = re.compile(r"(^|\s)#.*")
-
-
-def ingest_scope(stream: str) -> str:
-    return f"ingest:{stream}"
-
-
-def read_scope(query: str) -> str:
-    return f"read:{query}"
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """Holds a token's SHA-256 and what the token allows; `ingest:*` and `read:*` stand for all names."""
-
-    digest: bytes
-    scopes: frozenset[str]
-
-    def allows(self, scope: str) -> bool:
-        """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that
-        kind.
-        """
-        if scope.endswith(":"):
-            return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
-        return includes_scope(self.scopes, scope)
-
-
-def includes_scope(scopes: frozenset[str], scope: str) -> bool:
-    """Return whether `scope` is among the scopes, by its name, by a star, or through admin."""
-    return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,43 +43,12 @@ class Caller:
         return includes_scope(self.scopes, scope)
 
 
-class TokenFile:
-    """Holds the grants of a token file, which is read again when it has changed.
-
-    While it cannot be read, the grants before it hold.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Read the file. Raises: SettingsError."""
-        self._path, self._signature = path, _signature_of(path)
-        self._grants = load_grants(path)
-
-    def read_grants(self) -> Sequence[Grant]:
-        """Return the grants as the file has them now."""
-        signature = _signature_of(self._path)
-        if signature != self._signature:
-            self._signature = signature
-            try:
-                self._grants = load_grants(self._path)
-                _log.info("%s was read again: it holds %d tokens", self._path, len(self._grants))
-            except SettingsError as fault:
-                _log.error("the tokens of before hold, because the new ones cannot be read: %s", fault)
-        return self._grants
-
-
-def _signature_of(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
 class Gate:
-    """Decides on requests. Without tokens (loopback only) every request is allowed."""
+    """Decides on requests. Without tokens and JWTs (loopback only) every request is allowed."""
 
-    def __init__(self, tokens: TokenFile | None, origins: Sequence[str] = ()) -> None:
-        self._tokens, self._origins = tokens, frozenset(origins)
+    def __init__(self, tokens: ReloadedFile[Grant] | None, origins: Sequence[str] = (), jwts: JwtVerifier | None = None) -> None:
+        self._tokens, self._jwts, self._origins = tokens, jwts, frozenset(origins)
+        self._is_open = tokens is None and jwts is None
         self._issued: dict[str, Grant] = {}
         self._refused = set[str]()
 
@@ -120,37 +58,28 @@ class Gate:
 
         The result is None where no request needs a token.
         """
-        if self._tokens is None:
+        if self._is_open:
             return None
         token = secrets.token_urlsafe(32)
         self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
         return token
 
-    def authorize(self, headers: Headers, scope: str) -> Caller:
-        """Return who asks, named by the beginning of the token's digest.
+    async def authorize(self, headers: Headers, scope: str) -> Caller:
+        """Return who asks, named by the beginning of the token's digest, or by the subject of a JWT.
 
         Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a
-        host that is not this machine.
+        host that is not this machine; 503 for a JWT while the keys of its issuer cannot be read.
         """
         self.check_origin(headers)
-        if self._tokens is None:
+        if self._is_open:
             self._check_host(headers.get("host", ""))
             return Caller(NOBODY, all_names=True)
-        grant = self._find_grant(headers)
-        if grant is None:
-            challenge = {"WWW-Authenticate": "Bearer"}
-            raise Fault(
-                Problem(HTTPStatus.UNAUTHORIZED, "no-token", "a known bearer token is needed: 'Authorization: Bearer <token>'", headers=challenge)
-            )
+        grant = await self._find_grant(_token_of(headers))
         if not grant.allows(scope):
-            raise Fault(
-                Problem(
-                    HTTPStatus.FORBIDDEN,
-                    "not-allowed",
-                    f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to the token file",
-                )
-            )
-        return Caller(f"token {grant.digest.hex()[:12]}", grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
+            place = "the token file" if grant.subject is None else "the file of --oidc-scopes, for one of the token's claims"
+            detail = f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to {place}"
+            raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", detail))
+        return Caller(grant.holder, grant.allows(scope.partition(":")[0] + ":*"), grant.scopes)
 
     def check_origin(self, headers: Headers) -> None:
         """Refuse the pages of a foreign origin.
@@ -177,17 +106,38 @@ class Gate:
             detail = f"{host!r} is not this machine; use localhost, or add its origin to EPSPARQL_ORIGINS"
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "foreign-host", detail))
 
-    def _find_grant(self, headers: Headers) -> Grant | None:
-        token = _token_of(headers)
-        if token is None:
-            return None
-        digest = hashlib.sha256(token.encode()).digest()
+    async def _find_grant(self, token: str | None) -> Grant:
+        """Return what a token allows. Raises: Fault 401, 503."""
+        if token is not None:
+            known = self._find_known(hashlib.sha256(token.encode()).digest())
+            if known is not None:
+                return known
+            if self._jwts is not None and token.count(".") == _DOTS_OF_A_JWT:
+                return await self._verify_jwt(self._jwts, token)
+        detail = "a known bearer token is needed: 'Authorization: Bearer <token>'"
+        if self._jwts is not None:
+            detail += f"; {self._jwts.issuer} gives tokens, too"
+        raise Fault(Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers={"WWW-Authenticate": "Bearer"}))
+
+    def _find_known(self, digest: bytes) -> Grant | None:
+        """Return the grant of a token of the token file, or of one that the server issued."""
         found = None
-        granted = () if self._tokens is None else self._tokens.read_grants()
+        granted = () if self._tokens is None else self._tokens.read_current()
         for grant in (*granted, *self._issued.values()):  # always all of them, so that timing tells nothing
             if hmac.compare_digest(grant.digest, digest):
                 found = grant
         return found
+
+    async def _verify_jwt(self, jwts: JwtVerifier, token: str) -> Grant:
+        """Return what a JWT allows. Raises: Fault 401, 503."""
+        try:
+            return await jwts.verify(token)
+        except TokenRefused as fault:
+            challenge = {"WWW-Authenticate": 'Bearer error="invalid_token"'}  # RFC 6750, section 3
+            raise Fault(Problem(HTTPStatus.UNAUTHORIZED, "invalid-token", str(fault), headers=challenge)) from None
+        except IssuerSilent as fault:
+            headers = {"Retry-After": str(fault.retry_after_s)}
+            raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "issuer-silent", str(fault), headers=headers)) from None
 
     def same_origin(self, headers: Headers) -> bool:
         """Return whether the request has no Origin, which browsers send, or that of the server itself, or one that
@@ -228,32 +178,3 @@ def _host_of(authority: str) -> str:
     """
     found = _AUTHORITY.fullmatch(authority)
     return (found[1] or found[2]).lower() if found else ""
-
-
-def load_grants(path: Path) -> tuple[Grant, ...]:
-    """Read a token file: each line has a token's SHA-256 in hex and its scopes.
-
-    `#` starts a comment, but not within a word, because IRIs contain it.
-
-    Raises: SettingsError with the line.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--token-file {path} cannot be read: {explain_unreadable(error)}") from None
-    grants = [_grant_of(path, number, words) for number, line in enumerate(lines, 1) if (words := _COMMENT.sub("", line).split())]
-    if not grants:
-        raise SettingsError(f"--token-file {path} holds no token; a line is '<sha256 of the token in hex> <scopes>'")
-    return tuple(grants)
-
-
-def _grant_of(path: Path, number: int, words: Sequence[str]) -> Grant:
-    digest, *scopes = words
-    if not _DIGEST.fullmatch(digest):
-        raise SettingsError(f"{path}:{number}: expected the SHA-256 of a token as 64 hex digits (printf %s TOKEN | sha256sum)")
-    wrong = [scope for scope in scopes if not _SCOPE.fullmatch(scope)]
-    if wrong or not scopes:
-        raise SettingsError(
-            f"{path}:{number}: expected scopes out of admin, metrics, ingest:<stream>, read:<query>" + (f", found {wrong[0]!r}" if wrong else "")
-        )
-    return Grant(bytes.fromhex(digest), frozenset(scopes))

@@ -50,6 +50,7 @@ from server.registrations.revision_rules import check_revised_place, check_revis
 from server.registrations.stream_promises import reads_instants
 from server.service import Service
 from server.settings import Settings
+from server.tokens import scopes
 
 router = APIRouter(tags=["queries"])
 SPARQL, ETALIS = "application/sparql-query", "text/x-etalis-event"
@@ -796,9 +797,9 @@ def _write_list(service: Service, caller: auth.Caller, after: int, limit: int | 
     """Return a page as JSON, and the registration after which the next page begins; None for the last page."""
     report = service.read_report()
     own, context = None if report is None else EngineMemory(**asdict(report.own), offset=report.position), _read_context(service, report)
-    readable = service.catalog.list_page(after, None if limit is None else limit + 1, lambda name: caller.may(auth.read_scope(name)))
+    readable = service.catalog.list_page(after, None if limit is None else limit + 1, lambda name: caller.may(scopes.read_scope(name)))
     shown = [_build_summary(service, registration, context) for registration in readable[:limit]]
-    found = QueryList(queries=shown, engine=own if caller.may(auth.ADMIN) else None)
+    found = QueryList(queries=shown, engine=own if caller.may(scopes.ADMIN) else None)
     return found.model_dump_json(by_alias=True), shown[-1].registered if len(shown) < len(readable) else None
 
 

@@ -22,7 +22,6 @@ from pipeline.trials.comparison import BOTH, KINDS
 from pipeline.trials.execution import TrialStatus, describe_earliest
 from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest, plan_engines, streams_of
 from server.dependencies import ADMIN, Reader, Shared, Tried, admit
-from server.http import auth
 from server.http.body_parsing import (
     PolicyText,
     format_duration,
@@ -37,6 +36,7 @@ from server.registrations.catch_up_rules import conflict_fault
 from server.registrations.stream_promises import add_promises_together
 from server.routes.queries import DEFAULT_GRAPHS, Wish, check_wish, list_bounds
 from server.service import Service
+from server.tokens import scopes
 from server.trials.registry import Trial, TrialWish
 
 router = APIRouter(tags=["trials"])
@@ -176,14 +176,14 @@ def _list_scopes(trial: Trial) -> list[str]:
     """Return the scopes that reading a trial asks for: those of the queries that it compares, or admin where it is
     compared with none.
     """
-    return [auth.ADMIN] if trial.wish.compare_with is None else [auth.read_scope(name) for name in trial.wish.names]
+    return [scopes.ADMIN] if trial.wish.compare_with is None else [scopes.read_scope(name) for name in trial.wish.names]
 
 
 async def _find_readable(id: str, request: Request, service: Shared, tried: Tried, caller: Reader) -> Trial:
     """Return a trial that the token may read. Raises: Fault 403, 404."""
     trial = tried.get_trial(id)
     for scope in _list_scopes(trial):
-        admit(request, service, scope)
+        await admit(request, service, scope)
     return trial
 
 

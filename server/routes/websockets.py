@@ -22,7 +22,6 @@ from pipeline.log.catalog import Registration
 from pipeline.mapping.stream_body import SHORT, BodySettings, StreamBody, read_frame, read_together
 from pipeline.solutions.json_encoder import Envelope
 from server.dependencies import admit
-from server.http import auth
 from server.http.body_parsing import BodyBudget
 from server.http.connection_limits import SOCKET
 from server.http.path_names import decode_name
@@ -35,11 +34,12 @@ from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember, encode_message
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
+from server.tokens.scopes import ingest_scope, read_scope
 
 SUBPROTOCOL, BATCHES = "epsparql.v1+json", "epsparql.v1+ndjson"
 """With the second one, a frame to a subscriber holds one message or many, each on a line of its own."""
 NO_TOKEN, NOT_ALLOWED, FULL = 4001, 4003, 1013
-_CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL}
+_CLOSE_OF_STATUS = {401: NO_TOKEN, 403: NOT_ALLOWED, 404: UNKNOWN, 429: FULL, 503: FULL}
 _PENDING = 256  # so many frames may be unanswered; further ones wait in the socket
 _REASON = 123  # bytes that a close frame holds
 _AGAIN_S = 0.01
@@ -184,7 +184,7 @@ async def feed(websocket: WebSocket, name: str) -> None:
     await _accept_connection(websocket, SUBPROTOCOL)
     try:
         stream = decode_name(name)
-        admit(websocket, service, auth.ingest_scope(stream))
+        await admit(websocket, service, ingest_scope(stream))
         check_parameters(websocket)
         with service.admission.connections.count_feeder():
             answers = _Answers(service.admission.bodies, service.intake)
@@ -351,7 +351,7 @@ async def subscribe(
     chosen = await _accept_connection(websocket, BATCHES, SUBPROTOCOL)
     try:
         query = decode_name(name)
-        admit(websocket, service, auth.read_scope(query))
+        await admit(websocket, service, read_scope(query))
         check_parameters(websocket)
         registration = service.catalog.get_query(query)
         if policy not in _POLICIES:

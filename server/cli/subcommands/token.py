@@ -105,8 +105,8 @@ def _replace(path: Path, lines: list[str]) -> str:
     """
     import tempfile  # help does without it
 
-    from server.http.auth import load_grants
     from server.settings import SettingsError
+    from server.tokens.token_file import load_grants
 
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")

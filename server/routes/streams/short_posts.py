@@ -22,6 +22,7 @@ from server.http.problem_details import describe_exception
 from server.log_intake import ShortBody
 from server.observability.middleware import SECURE_HEADERS, AnsweredRequest, identify_client, identify_request, record_request
 from server.routes.streams.ingest import SMALL, Accepted, EventTimes, Sending, open_sending
+from server.tokens.scopes import ingest_scope
 
 TEMPLATE = "/streams/{name}/events"
 _PATH = re.compile(rb"/streams/([^/?]+)/events")
@@ -88,7 +89,7 @@ class _Exchange:
     async def run(self, send: Send) -> None:
         bodies, held = self._service.admission.bodies, 0
         try:
-            sending = self._open_sending()
+            sending = await self._open_sending()
             bodies.reserve_bytes(len(self._body))
             held = len(self._body)
             accepted = await self._accept(sending)
@@ -104,10 +105,10 @@ class _Exchange:
         about = AnsweredRequest("POST", self._path, TEMPLATE, response.status_code, took_s, identify_client(self._scope), who)
         record_request(self._app.state.requests, self._service, about)
 
-    def _open_sending(self) -> Sending:
+    async def _open_sending(self) -> Sending:
         """Return what the head says of the body. Raises: Fault, PipelineError."""
         name = decode_name(self._path.split("/")[2])
-        self._caller = self._service.admission.gate.authorize(self._headers, auth.ingest_scope(name))
+        self._caller = await self._service.admission.gate.authorize(self._headers, ingest_scope(name))
         return open_sending(self._headers, self._service, name, _NO_TIMES)
 
     async def _accept(self, sending: Sending) -> Accepted:

@@ -23,7 +23,6 @@ from pipeline.registrations.query_cache import get_shape
 from pipeline.source_positions import LONGEST_ID, MOST_DECLARED, SourceState
 from pipeline.time_units import describe_wrong_unit
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
-from server.http.auth import ingest_scope
 from server.http.body_parsing import (
     format_duration,
     parse_json_object,
@@ -38,6 +37,7 @@ from server.http.problem_details import Fault, Problem, bad_request, describe_re
 from server.registrations.revision_rules import check_revised_place
 from server.registrations.stream_promises import set_entry
 from server.service import Service
+from server.tokens.scopes import ingest_scope
 
 router = APIRouter(tags=["streams"])
 _SETTINGS = (

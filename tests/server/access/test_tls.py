@@ -27,8 +27,8 @@ from epsparql.async_client import AsyncClient
 from epsparql.client import ApiError, Client, Solution
 from server.child_server import Child
 from server.cli import main
-from server.http.auth import TokenFile
 from server.settings import Settings, SettingsError, settings_from
+from server.tokens.token_file import load_grants
 from tests.server.conftest import COMPILING_S, DEADLINE_S, event, serving, until, values
 
 
@@ -273,4 +273,4 @@ def test_the_last_token_stays(tokens: Path, make: Callable[..., str], capsys: py
     make("admin")
     assert main(["token", "revoke", "--token-file", str(tokens), tokens.read_text()[:12]]) == 2
     assert "holds no token" in capsys.readouterr().err
-    assert len(TokenFile(tokens).read_grants()) == 1
+    assert len(load_grants(tokens)) == 1

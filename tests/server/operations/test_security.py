@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from epsparql.client import ApiError, Client, Closed
-from server.http.auth import TOKEN_PROTOCOL, load_grants
+from server.http.auth import TOKEN_PROTOCOL
 from server.settings import Settings, SettingsError, settings_from
+from server.tokens.token_file import load_grants
 from tests.server.conftest import DEADLINE_S, event, refusal_of, serving, values
 from tests.server.routes.test_streams import assert_problem
 from tests.server.subscriptions.test_websockets import SUBPROTOCOL, closing, dial

@@ -1,0 +1,51 @@
+"""Defines scopes: what a token may be allowed."""
+
+import re
+from dataclasses import dataclass
+
+ADMIN, METRICS = "admin", "metrics"
+EXPECTED_SCOPES = "admin, metrics, ingest:<stream>, read:<query>"
+_SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
+
+
+def ingest_scope(stream: str) -> str:
+    return f"ingest:{stream}"
+
+
+def read_scope(query: str) -> str:
+    return f"read:{query}"
+
+
+def is_scope(text: str) -> bool:
+    """Return whether a token may be given this scope; names in it have no spaces."""
+    return _SCOPE.fullmatch(text) is not None
+
+
+def includes_scope(scopes: frozenset[str], scope: str) -> bool:
+    """Return whether `scope` is among the scopes, by its name, by a star, or through admin."""
+    return not scopes.isdisjoint((ADMIN, scope, scope.partition(":")[0] + ":*"))
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """Holds a token's SHA-256 and what the token allows; `ingest:*` and `read:*` stand for all names.
+
+    `subject` is the subject of a JWT; other tokens have none.
+    """
+
+    digest: bytes
+    scopes: frozenset[str]
+    subject: str | None = None
+
+    @property
+    def holder(self) -> str:
+        """Return how the server's logs name the token's holder."""
+        return f"token {self.digest.hex()[:12]}" if self.subject is None else f"subject {self.subject}"
+
+    def allows(self, scope: str) -> bool:
+        """Return whether the token holds `scope`; for a kind alone, such as `read:`, whether it holds a scope of that
+        kind.
+        """
+        if scope.endswith(":"):
+            return ADMIN in self.scopes or any(each.startswith(scope) for each in self.scopes)
+        return includes_scope(self.scopes, scope)
