@@ -135,7 +135,7 @@ class RouteGraph:
 
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
-        """Where each node's links begin in `backward`, and the place in `nodes` of the source of each."""
+        """Return where each node's links begin in `backward`, and the place in `nodes` of the source of each link."""
         return np.searchsorted(self.backward, np.append(self.nodes, self.nodes[-1:] + 1) << _BITS), np.searchsorted(self.nodes, self.backward & _MASK)
 
     def _sum_weights(self, source: int, target: int) -> NextNodes | None:

@@ -50,7 +50,9 @@ def test_a_table_without_lines_is_named(tmp_path: Path) -> None:
 def test_kept_lines_have_the_date_and_the_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "static-rules.jsonl"
     assert main(["bench", "static-rules", "--n", "2", "--json", str(kept)]) == 0
-    (printed,) = capsys.readouterr().out.splitlines()
-    (line,) = kept.read_text(encoding="utf-8").splitlines()
-    assert json.loads(printed).items() < json.loads(line).items()
-    assert {"measured", "machine", "load"} <= json.loads(line).keys()
+    printed = [*map(json.loads, capsys.readouterr().out.splitlines())]
+    lines = [*map(json.loads, kept.read_text(encoding="utf-8").splitlines())]
+    assert [line.get("workload") for line in lines] == ["grid", None]
+    for shown, line in zip(printed, lines, strict=True):
+        assert shown.items() < line.items()
+        assert {"measured", "machine", "load"} <= line.keys()
