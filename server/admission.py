@@ -21,6 +21,7 @@ class Admission:
         self.bodies, self.connections = BodyBudget(settings), ConnectionLimits(settings)
         self.answers = AnswerSpool()
         self.one_derivation = asyncio.Semaphore(1)  # one derivation is searched for at a time
+        self.one_question = asyncio.Lock()  # one question about partial matches stands at a time
 
     @property
     def backlog(self) -> str:

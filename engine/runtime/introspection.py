@@ -17,6 +17,7 @@ from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
+from epsparql import terms
 
 Ints = NDArray[np.int64]
 SideName = Literal["left", "right", "absent"]
@@ -176,7 +177,8 @@ def is_value(text: str, value: str) -> bool:
     if text == value or text == f"<{value}>":
         return True
     if text.startswith('"'):
-        return text[1 : text.rindex('"')] == value
+        lexical = text[1 : text.rindex('"')]
+        return lexical == value if "\\" not in lexical else str(terms.Literal(value)) == f'"{lexical}"'
     ends = f"/{value}>", f"#{value}>", f":{value}>"
     return bool(value) and text.startswith("<") and (text.endswith(ends) or unquote(text).endswith(ends))
 

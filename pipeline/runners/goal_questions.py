@@ -6,11 +6,9 @@
 Nothing is looked for unless somebody asks (docs/decisions/0080-partial-matches-in-words.md).
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from uuid import uuid4
 
 import msgspec
@@ -22,7 +20,6 @@ from pipeline.status_files import note_path, read_checksum, read_note, write_not
 _QUESTION, _ANSWER = "goals-question", "goals-answer-"
 _LOOK_S = 0.05
 """A partition looks for a question at most so often: a look costs a system call."""
-_POLL_S = 0.02
 
 
 class GoalQuestion(msgspec.Struct, frozen=True):
@@ -65,25 +62,25 @@ class GoalAnswerer:
 
 
 class GoalAsker:
-    """Asks all partitions, one question at a time. Thread-safe."""
+    """Asks all partitions. A question takes the place of the one before, so put it when that one has ended."""
 
     def __init__(self, data_dir: Path | str) -> None:
-        self._data, self._lock = data_dir, Lock()
+        self._data = data_dir
 
-    def ask(self, registered: int, wish: MatchWish, patience_s: float) -> GoalAnswer | None:
-        """Return the partial matches of all partitions together; None if one does not answer in time."""
-        deadline, partitions = time.monotonic() + patience_s, recorded(self._data) or 1
-        paths = [note_path(self._data, f"{_ANSWER}{name_of(partition, partitions)}") for partition in range(partitions)]
+    def put_question(self, registered: int, wish: MatchWish) -> GoalQuestion:
         question = GoalQuestion(uuid4().hex, registered, wish)
-        with self._lock:
-            write_note(note_path(self._data, _QUESTION), msgspec.json.encode(question))
-            while time.monotonic() < deadline:
-                answers = [each for path in paths if (each := _read_answer(path)) is not None and each.id == question.id]
-                if len(answers) == len(paths):
-                    matches = [match for each in answers for match in each.matches]
-                    return GoalAnswer(question.id, min(each.position for each in answers), sort_matches(matches, wish))
-                time.sleep(_POLL_S)
-        return None
+        write_note(note_path(self._data, _QUESTION), msgspec.json.encode(question))
+        return question
+
+    def find_answer(self, question: GoalQuestion) -> GoalAnswer | None:
+        """Return the partial matches of all partitions together; None as long as one has not answered."""
+        partitions = recorded(self._data) or 1
+        paths = [note_path(self._data, f"{_ANSWER}{name_of(partition, partitions)}") for partition in range(partitions)]
+        answers = [each for path in paths if (each := _read_answer(path)) is not None and each.id == question.id]
+        if len(answers) < len(paths):
+            return None
+        matches = [match for each in answers for match in each.matches]
+        return GoalAnswer(question.id, min(each.position for each in answers), sort_matches(matches, question.wish))
 
 
 def _read_answer(path: Path) -> GoalAnswer | None:

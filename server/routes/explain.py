@@ -20,6 +20,7 @@ from epsparql.trees import walk_nodes
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import Observed, explain_query, name_operands
+from pipeline.runners.engine_report import EngineReport
 from server.dependencies import READ, Shared
 from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name
@@ -29,7 +30,7 @@ from server.routes.queries import find_standing
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
-_PATIENCE_S = 5.0
+_PATIENCE_S, _POLL_S = 5.0, 0.02
 
 
 class AlgebraItem(BaseModel):
@@ -315,13 +316,20 @@ async def get_goals(
     """Show a query's partial matches.
 
     Each other parameter is a variable of the query: `?order=o77` lists those in which ?order is `o77`. The value is the
-    last part of an IRI, the IRI, the text of a literal, or the term in N-Triples.
+    last part of an IRI, the IRI, the text of a literal, or the term in N-Triples. A variable may have its question
+    mark: `?%3Fsort=o77` is about ?sort.
     """
     registration = service.catalog.get_query(name)
-    where = {parameter: value for parameter, value in request.query_params.items() if parameter not in ("sort", "limit")}
-    if where:
-        check_names(where, ["sort", "limit", *sorted(await asyncio.to_thread(_list_variables, registration))], "variable")
-    return await asyncio.to_thread(_describe_goals, service, registration, MatchWish(sort, limit, where))
+    given = {parameter: value for parameter, value in request.query_params.items() if parameter not in ("sort", "limit")}
+    if given:
+        variables = sorted(await asyncio.to_thread(_list_variables, registration))
+        check_names((each for each in given if not each.startswith("?")), ["sort", "limit", *variables], "variable")
+        check_names((each for each in given if each.startswith("?")), [f"?{each}" for each in variables], "variable")
+    wish = MatchWish(sort, limit, {parameter.removeprefix("?"): value for parameter, value in given.items()})
+    report = await asyncio.to_thread(service.read_report)
+    standing = find_standing(report, registration)
+    matches = await _ask_matches(service, registration, wish) if standing is not None and wish != OLDEST else None
+    return await asyncio.to_thread(_describe_goals, registration, report, matches)
 
 
 def _list_variables(registration: Registration) -> set[str]:
@@ -329,8 +337,24 @@ def _list_variables(registration: Registration) -> set[str]:
     return {node.name for node in walk_nodes(epsparql.parse(registration.text).query) if isinstance(node, Variable) and not node.hidden}
 
 
-def _describe_goals(service: Service, registration: Registration, wish: MatchWish) -> GoalsDocument:
-    report = service.read_report()
+async def _ask_matches(service: Service, registration: Registration, wish: MatchWish) -> list[PartialMatch]:
+    """Return the partial matches that are wanted, as the engines have them now. Whoever waits holds no thread.
+
+    Raises: Fault 503.
+    """
+    try:
+        async with asyncio.timeout(_PATIENCE_S), service.admission.one_question:
+            question = await asyncio.to_thread(service.goals.put_question, registration.registered, wish)
+            while (answer := await asyncio.to_thread(service.goals.find_answer, question)) is None:  # noqa: ASYNC110  # another process answers
+                await asyncio.sleep(_POLL_S)
+            return answer.matches
+    except TimeoutError:
+        detail = f"the runner gave no answer within {_PATIENCE_S:g} s; without parameters the last report is shown"
+        raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "runner-busy", detail, query=registration.name)) from None
+
+
+def _describe_goals(registration: Registration, report: EngineReport | None, asked: list[PartialMatch] | None) -> GoalsDocument:
+    """Describe what a query keeps. Its partial matches are what the engines were `asked` for, or the report's."""
     standing = find_standing(report, registration)
     chains = name_operands(registration.text, registration.default_graph, registration.policy)
     words = [word for chain in _list_joined(chains) for word in chain]
@@ -345,7 +369,7 @@ def _describe_goals(service: Service, registration: Registration, wish: MatchWis
         for each in standing.operators
         if each.keeps
     ]
-    matches = standing.list_partial_matches() if wish == OLDEST else _ask_matches(service, registration, wish)
+    matches = standing.list_partial_matches() if asked is None else asked
     in_program = is_program(registration.text)
     return GoalsDocument(
         offset=report.position,
@@ -355,15 +379,6 @@ def _describe_goals(service: Service, registration: Registration, wish: MatchWis
         operands=words,
         partial_matches=[_describe_match(match, chains, in_program=in_program) for match in matches],
     )
-
-
-def _ask_matches(service: Service, registration: Registration, wish: MatchWish) -> list[PartialMatch]:
-    """Return the partial matches that are wanted, as the engines have them now. Raises: Fault 503."""
-    answer = service.goals.ask(registration.registered, wish, _PATIENCE_S)
-    if answer is None:
-        detail = f"the runner gave no answer within {_PATIENCE_S:g} s; without parameters the last report is shown"
-        raise Fault(Problem(HTTPStatus.SERVICE_UNAVAILABLE, "runner-busy", detail, query=registration.name))
-    return answer.matches
 
 
 def _list_joined(chains: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:

@@ -330,7 +330,8 @@ export interface paths {
          * @description Show a query's partial matches.
          *
          *     Each other parameter is a variable of the query: `?order=o77` lists those in which ?order is `o77`. The value is the
-         *     last part of an IRI, the IRI, the text of a literal, or the term in N-Triples.
+         *     last part of an IRI, the IRI, the text of a literal, or the term in N-Triples. A variable may have its question
+         *     mark: `?%3Fsort=o77` is about ?sort.
          */
         get: operations["get_goals"];
         put?: never;

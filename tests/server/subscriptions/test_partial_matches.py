@@ -2,15 +2,25 @@
 (docs/decisions/0080-partial-matches-in-words.md).
 """
 
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
 import pytest
 
 from epsparql.client import Client, segment
-from tests.server.conftest import EX, moment, until
+from pipeline.runners import goal_questions
+from server.routes import explain
+from tests.server.conftest import EX, moment, serving, until
 from tests.server.routes.test_queries import SPARQL, put
 from tests.server.routes.test_streams import assert_problem
+from tests.support.logs import DEADLINE_S
+
+QUESTIONS = 40
+"""There are more of them than a server has threads."""
 
 
 def chain(stream: str, where: str = "{ ?s :a ?x } SEQ { ?s :b ?y FILTER(?y > 1) } SEQ { ?s :c ?z }", end: str = "FILTER(?x < 5)") -> str:
@@ -134,6 +144,44 @@ def test_partial_matches_are_found_by_a_variables_value_and_sorted(http: httpx.C
     unknown = http.get(f"/queries/{segment(name)}/goals", params={"order": "o7"})
     assert_problem(unknown, 400, "unknown-parameter")
     assert http.get(f"/queries/{segment(name)}/goals", params={"limit": "0"}).status_code in (400, 422)
+
+
+def test_a_texts_escapes_are_not_part_of_its_value_and_a_variable_may_have_the_name_of_a_parameter(
+    http: httpx.Client, client: Client, name: str, stream: str
+) -> None:
+    where = "{ ?s :a ?sort } SEQ { ?s :b ?limit }"
+    assert put(http, name, f"PREFIX : <{EX}> SELECT * FROM STREAM <{stream}> WHERE {{ {where} }}").status_code == 201
+    texts = ['say "hi"', "back\\slash", "two\nlines", "plain"]
+    client.send(
+        stream, "\n".join(json.dumps({"s": f"<{EX}x{k}>", "p": f"<{EX}a>", "o": json.dumps(text), "at": moment(k)}) for k, text in enumerate(texts))
+    )
+    goals(http, name, len(texts))
+    for k, text in enumerate(texts):
+        assert [each["end"] for each in ask(http, name, **{"?sort": text})] == [moment(k)]
+        assert [each["end"] for each in ask(http, name, **{"?sort": json.dumps(text), "?s": f"x{k}", "sort": "newest"})] == [moment(k)]
+    refused = http.get(f"/queries/{segment(name)}/goals", params={"?order": "1"})
+    assert_problem(refused, 400, "unknown-parameter")
+    assert "'?order'" in refused.json()["detail"]
+
+
+def test_who_waits_for_a_busy_runner_holds_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More questions wait than the server has threads, and meanwhile what else needs a thread is answered."""
+    monkeypatch.setattr(explain, "_PATIENCE_S", 10 * DEADLINE_S)
+    monkeypatch.setattr(goal_questions, "_LOOK_S", 0.0)
+    is_free, answer = Event(), goal_questions.GoalAnswerer.answer
+    monkeypatch.setattr(goal_questions.GoalAnswerer, "answer", lambda *given: answer(*given) if is_free.is_set() else None)
+    with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=DEADLINE_S) as http, ThreadPoolExecutor(QUESTIONS) as asking:
+        put(http, "q", chain("s"))
+        http.post("/streams/s/events", content=triple("p", "a", 1, 1), headers={"Content-Type": "application/x-ndjson"})
+        goals(http, "q", 1)
+        waiting = [asking.submit(httpx.get, f"{url}/queries/q/goals?sort=newest", timeout=10 * DEADLINE_S) for _ in range(QUESTIONS)]
+        try:
+            for _ in range(QUESTIONS):
+                assert http.get("/queries/q/plan").status_code == 200
+            assert not any(each.done() for each in waiting)
+        finally:
+            is_free.set()
+        assert [(each.result().status_code, len(each.result().json()["partial_matches"])) for each in waiting] == [(200, 1)] * QUESTIONS
 
 
 def test_partial_matches_of_a_union_are_told_by_alternative(http: httpx.Client, client: Client, name: str, stream: str) -> None:
