@@ -153,9 +153,8 @@ class Settings:
     partitions: int | None = _setting(
         None,
         _partitions,
-        "The events are divided among this many engines. Each engine has its own thread, or its own task on Spark. The default is the "
-        "number that the data directory already uses, or 1. "
-        "A query that is paused or reads the past runs in one of them.",
+        "The events are divided among this many engines, each in its own thread, or its own task on Spark. The default is the number that "
+        "the data directory already uses, or 1.",
     )
     token_file: Path | None = _setting(None, Path, "Each line of this file holds the SHA-256 of a token in hex, and the token's scopes.")
     oidc_issuer: str | None = _setting(
@@ -166,9 +165,7 @@ class Settings:
         None, Path, "Each line of this file gives scopes to the JWTs whose claim has a value, such as `groups=operators read:*`."
     )
     oidc_leeway_s: float = _setting(30.0, _seconds, "A JWT is taken for this many seconds more, because clocks differ.")
-    tls_cert: Path | None = _setting(
-        None, Path, "The server speaks TLS with the certificate of this PEM file, which may hold a chain. A file that has changed is read again."
-    )
+    tls_cert: Path | None = _setting(None, Path, "The server speaks TLS with the certificate of this PEM file, which may hold a chain.")
     tls_key: Path | None = _setting(None, Path, "This PEM file holds the key of `tls_cert`. Without it, the key is in the file of `tls_cert`.")
     store: str | None = _setting(
         None,
@@ -181,9 +178,8 @@ class Settings:
     takeover_s: float | None = _setting(
         None,
         _seconds,
-        "The server stands by while another server renews its lease in the store. It takes over when the lease has not been renewed for "
-        "this many seconds. "
-        "All servers of a store need this setting. Without it, the server takes the store as soon as it starts.",
+        "The server stands by, and takes over when another server's lease in the store has not been renewed for this many seconds. "
+        "Without this setting, the server takes the store as soon as it starts.",
     )
     export: str | None = _setting(
         None,
@@ -195,49 +191,41 @@ class Settings:
     retain_age: float | None = _setting(
         None,
         age,
-        "Entries of both logs that are older than this are removed. Examples are 90s, 15m, 12h and 30d. With several partitions, the "
-        "input log also keeps older entries that a query needs when it moves. "
-        "Without this setting, nothing is removed because of its age.",
+        "Entries of both logs that are older than this, such as 90s, 15m, 12h or 30d, are removed. By default, none are.",
     )
     retain_bytes: int | None = _setting(
         None,
         size,
-        "Each log may take at most this many bytes, such as 500M or 50G. The oldest part is removed. Without this setting, the size of "
-        "the logs has no limit.",
+        "Each log may take at most this many bytes, such as 500M or 50G. The oldest part is removed. By default, there is no limit.",
     )
     retain_every_s: float = _setting(30.0, _seconds, "The server checks the age and the size of the logs at intervals of this many seconds.")
     connectors: Path | None = _setting(
         None,
         Path,
-        "The server runs the connectors of this TOML file, each in its own process. If a connector ends, it is started again. All "
-        "connectors end with the server.",
+        "The server runs the connectors of this TOML file, each in its own process.",
     )
     connector_files: Path | None = _setting(
-        None, Path, "Connectors that are created over HTTP may name files below this directory. Without this setting, they may name none."
+        None, Path, "Connectors that are created over HTTP may name files below this directory. By default, they may name none."
     )
     max_connectors: int = _setting(100, _count, "At most this many connectors may be created.")
     origins: tuple[str, ...] = _setting(
         (),
         _words,
-        "Browser pages of these origins may use the server, in addition to its own pages. Separate origins by commas. `*` stands for "
-        "all; it needs `token_file` or `oidc_issuer`.",
+        "Browser pages of these origins may use the server, beside its own pages. `*` stands for all; it needs `token_file` or `oidc_issuer`.",
     )
-    allow_hosts: tuple[str, ...] = _setting(
-        (), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public. Separate them by commas."
-    )
+    allow_hosts: tuple[str, ...] = _setting((), _words, "Webhooks may use these hosts, addresses or networks, even if they are not public.")
     proxies: tuple[str, ...] = _setting(
         (),
         _networks,
-        "These are the addresses or networks of proxies in front of the server. Only their `X-Forwarded-For` is used. Separate them by commas.",
+        "These are the addresses or networks of proxies in front of the server. Only their `X-Forwarded-For` is used.",
     )
     log_format: str = _setting("text", _one_of(*LOG_FORMATS), "The server writes its log to stderr in this format: text or json.")
     max_body: int = _setting(64 << 20, size, "A body of events may have at most this many bytes.")
     max_bodies: int = _setting(
         512 << 20,
         size,
-        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Above this limit, bodies are "
-        "refused with 429, and frames wait. "
-        "One body of `max_body` or `max_background` always fits.",
+        "All bodies and WebSocket frames that are not yet answered may take at most this many bytes. Above it, bodies are refused with "
+        "429, and frames wait.",
     )
     max_frame: int = _setting(16 << 20, size, "A WebSocket frame may have at most this many bytes.")
     max_query: int = _setting(256 << 10, size, "A query, or a JSON body, may have at most this many bytes.")

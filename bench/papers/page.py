@@ -36,16 +36,16 @@ def write_page(page: Path, figures: Mapping[str, tuple[Figure, Sequence[Row]]], 
 
 
 def _block(name: str, figure: Figure, rows: Sequence[Row], machine: Mapping[str, object], folder: str) -> str:
-    paper_axis = f" The paper's axis: {figure.axis}." if figure.axis else ""
-    lines = ["", f"The paper's parameters: {figure.parameters}{paper_axis}", "", f"Where ours differs: {figure.differs}", ""]
+    paper_axis = f" Axis: {figure.axis}." if figure.axis else ""
+    lines = ["", f"*Paper.* {figure.parameters}{paper_axis}", "", f"*Here.* {figure.differs}", ""]
     if figure.chart != Chart.NONE:
         lines += [f"![{figure.title}]({folder}/{name}.svg)", ""]
     if figure.chart != Chart.POINTS:
         lines += [f"| series | {figure.x}: ours, {figure.y} (paper) |", "|---|---|"]
         lines += _lines_of([row for row in rows if not row.drawn])
     load = machine["load"]
-    beside = f"Other work ran beside it (load {load})." if isinstance(load, float) and load > _BUSY else "No other work ran beside it."
-    return "\n".join([*lines, "", f"Measured on {machine['measured']}, {machine['machine']}. {beside}", ""])
+    busy = f", load {load}" if isinstance(load, float) and load > _BUSY else ""
+    return "\n".join([*lines, "", f"Measured on {machine['measured']}, {machine['machine']}{busy}.", ""])
 
 
 def _lines_of(rows: Sequence[Row]) -> Iterator[str]:

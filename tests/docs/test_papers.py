@@ -11,6 +11,7 @@ import pyoxigraph
 import pytest
 
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
+from pipeline.query_tests.timelines import declare_prefixes
 from tests.epsparql.builders import SHARED
 from tests.reference.evaluator import Occurrence, Triple
 from tests.support import feeds
@@ -30,7 +31,7 @@ def section(title: str) -> str:
 
 def query(title: str, heading: str) -> str:
     [found] = re.findall(rf"^### {re.escape(heading)}\n```sparql\n(.*?)```", section(title), re.DOTALL | re.MULTILINE)
-    return str(found)
+    return declare_prefixes(str(found))
 
 
 def feed(title: str) -> list[Occurrence]:

@@ -12,12 +12,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "w3c.md"
 
 HEAD = """# The W3C's test suites
 
-This page counts which tests of the W3C's SPARQL 1.0, 1.1 and 1.2 suites, and of its RDF 1.2 suites, pass: `python -m pytest tests/w3c`. `python -m tests.w3c.page` writes the page, and a test compares it with the results.
+This page counts which tests of the W3C's SPARQL 1.0, 1.1 and 1.2 suites, and of its RDF 1.2 suites, pass: `python -m pytest tests/w3c`.
 
 - **Evaluation.** Each query is registered with `default_graph: unnamed`, over a stream of one message, whose triples have one instant *t*. The tests compare the solutions, their number and their intervals [*t*, *t*], and the order of ORDER BY.
 - **Entailment.** Tests for the RDF and RDFS regimes have their data as background.
-- **Syntax.** Positive tests parse, and negative tests are refused. Each parsed query is also rendered as text and parsed again. The queries of `syntax-fed` parse, and are then refused because they contain SERVICE.
-- **RDF 1.2.** Files of Turtle, TriG, N-Triples, N-Quads and RDF/XML are read as background. Wrong files must be refused. Files of N-Triples and N-Quads are read as events too.
+- **Syntax.** Positive tests parse, and negative tests are refused.
+- **RDF 1.2.** Files of Turtle, TriG, N-Triples, N-Quads and RDF/XML are read as background.
 - **Left out** are the tests of updates, evaluation of SERVICE, the protocols, the service description and RDF 1.2 semantics.
 """
 
@@ -30,8 +30,8 @@ def _beyond_rdfs() -> list[str]:
     others = beyond_rdfs()
     answered = ", ".join(f"`{case.id.rpartition('/')[2]}`" for case in others if case.id in BY_OWL_RL)
     text = (
-        f"{len(others)} tests of the regimes D, OWL Direct, OWL RDF-Based and RIF are not counted above. OWL's regimes entail more than the OWL 2 RL profile, "
-        f"and RIF is a language for rules that the server does not read. Under `--entailment owl-rl`, {answered} are answered."
+        f"{len(others)} tests of the regimes D, OWL Direct, OWL RDF-Based and RIF are not counted above. "
+        f"Under `--entailment owl-rl`, {answered} are answered."
     )
     return ["## Tests of other regimes", "", text]
 
