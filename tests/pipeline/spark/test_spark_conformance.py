@@ -5,26 +5,35 @@ In-process, tests/engine/semantics/test_conformance.py and tests/etalis/test_con
 to bring what the same engine finds.
 """
 
+import json
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from pipeline.log import LogWriter
 from pipeline.registrations.query_cache import get_shape
 from pipeline.replay.input_files import NamedBody
-from pipeline.replay.query_files import NamedFile, named_file, read_program, read_query
+from pipeline.replay.query_files import NamedFile, QueryFile, SourceFault, named_file, read_program, read_query
 from pipeline.replay.replay import Replay, write_log
 from pipeline.solutions.formats import NDJSON, write_page
+from pipeline.solutions.solution_log import StoredSolution
 from pipeline.spark.job import run_to_end
 from tests.engine.semantics.test_conformance import CASES, read, row
-from tests.etalis.programs import STREAM, reported
+from tests.etalis.naive import Ambiguous, Event, run_naively
+from tests.etalis.programs import STREAM, Reported, reported
+from tests.etalis.strategies import streams, written
 from tests.etalis.test_conformance import CASES as PROGRAMS
-from tests.etalis.test_conformance import EXAMPLES
-from tests.soak import is_full
+from tests.etalis.test_conformance import EXAMPLES, PAPERS, POLICIES, events_of, written_policy
+from tests.etalis.test_equivalence import programs, seconds
+from tests.pipeline.spark.test_background import drawn
+from tests.soak import first_seed, is_full
 from tests.support.plain_json import stored
-from tests.support.spark_cases import found_in, frozen_clock
+from tests.support.spark_cases import found_in, frozen_clock, undisturbed
 
 pytestmark = pytest.mark.slow
 SOME = CASES if is_full() else CASES[::10]
@@ -53,16 +62,60 @@ def test_programs_of_etalis(spark: SparkSession, tmp_path: Path) -> None:
     assert wrong == []
 
 
+def test_papers(spark: SparkSession, tmp_path: Path) -> None:
+    """Each policy of the papers' cases is a query of its own over the case's stream."""
+    wanted: dict[str, dict[str, list[Reported]]] = {"recent": {}, "and": {}}
+    for name, by_query in wanted.items():
+        policies = {f"{name}{k}": (policy, found) for k, (case, policy, found) in enumerate(POLICIES) if case == name}
+        by_query |= {query: sorted(events_of(found)) for query, (_, found) in policies.items()}
+        queries = [_program_named(tmp_path, query, written_policy(name, policy)) for query, (policy, _) in policies.items()]
+        stream = named_file(str(PAPERS / "policies" / f"{name}.stream"))
+        _write_log(Replay(queries, [stream], [], policies={query: policy for query, (policy, _) in policies.items()}), tmp_path / name)
+    run_to_end(spark, [tmp_path / name for name in wanted])
+    for name, by_query in wanted.items():
+        found = found_in(tmp_path / name)[0]
+        assert {query: sorted(_read_events(tmp_path / f"{query}.event", found)) for query in by_query} == by_query
+
+
+def test_programs_that_nobody_has_seen(spark: SparkSession, tmp_path: Path) -> None:
+    """Random programs give what the naive evaluator gives, in-process and on Spark; in `make soak` the seed is new."""
+    wanted, queries, sent = dict[str, set[Event]](), list[QueryFile](), list[NamedBody]()
+    for number, (program, events) in enumerate(drawn(st.tuples(programs(), streams()), 300 if is_full() else 24, first_seed() if is_full() else 48)):
+        with suppress(Ambiguous, SourceFault):  # of the latter, a variable on one side of an or alone
+            wanted[f"q{number}"] = run_naively(program, events)
+            queries.append(_program_named(tmp_path, f"q{number}", f"from_stream('urn:s{number}').\n{program}"))
+            sent.append(NamedBody(f"urn:s{number}", Path("s.stream"), written(events).encode(), STREAM))
+    _write_log(Replay(queries, sent, []), tmp_path / "data")
+    run_to_end(spark, [tmp_path / "data"])
+    found = found_in(tmp_path / "data")
+    assert found == undisturbed(tmp_path / "data", tmp_path / "elsewhere")
+    for query in queries:
+        lines = _read_events(query.path, found[0])
+        assert {(each.event, tuple(json.loads(each.args)), seconds(each.start), seconds(each.end)) for each in lines} == wanted[query.name], (
+            query.text
+        )
+    assert sum(bool(wanted[query.name]) for query in queries) > len(queries) // 3, "many find something"
+
+
+def _program_named(directory: Path, name: str, text: str) -> QueryFile:
+    (directory / f"{name}.event").write_text(text)
+    return read_program([directory / f"{name}.event"])[0]
+
+
+def _read_events(program: Path, solutions: Sequence[StoredSolution]) -> list[Reported]:
+    """Return the events of a program, which is named after its file, among the solutions of several."""
+    own, form = [each for each in solutions if each.query == program.stem], get_shape(read_program([program])[0].text).form
+    return [reported(line) for line in write_page(NDJSON, stored(own), form).decode().splitlines()]
+
+
 def _two_programs(directory: Path) -> Replay:
     """Return a run of a program that writes a stream, and one that reads it."""
     texts = {
         "first": "into_stream('urn:t:out'). d(X, Y) <- a(X) seq a(Y) where Y =:= X + 1.",
         "second": "from_stream('urn:t:out'). e(X, Z) <- d(X, Y) and d(Y, Z).",
     }
-    for name, text in texts.items():
-        (directory / f"{name}.event").write_text(text)
     sent = NamedBody("", Path("s.stream"), b"event(a(1),1). event(a(2),2). event(a(3),3).", STREAM)
-    return Replay([read_program([directory / f"{name}.event"])[0] for name in texts], [sent], [])
+    return Replay([_program_named(directory, name, text) for name, text in texts.items()], [sent], [])
 
 
 def _number(n: int) -> str:
