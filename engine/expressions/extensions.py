@@ -18,7 +18,7 @@ from decimal import Decimal
 from functools import cache
 from math import asin, cos, isfinite, radians, sin, sqrt
 
-from engine.expressions import numeric, temporal
+from engine.expressions import geosparql, numeric, temporal
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import Duration, ExpressionError, Number, NumericType, Text
 from epsparql.ntriples import is_writable
@@ -107,6 +107,7 @@ def known(modules: str) -> dict[str, Extension]:
     Raises: ExtensionFault.
     """
     found = {f"<{iri}>": extension for iri, extension in OWN.items()}
+    found |= {f"<{iri}>": Extension(function, count, count) for iri, (function, count) in geosparql.FUNCTIONS.items()}
     for name in filter(None, (part.strip() for part in modules.split(","))):
         found |= _loaded(name)
     return found

@@ -13,6 +13,7 @@ from engine.background.static_rules.derivations import NegativeRecursion, Regist
 from engine.background.static_rules.translate import StaticRuleRefused
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
+from engine.expressions import geosparql
 from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.casts import CASTS
 from engine.expressions.evaluator import supported
@@ -187,6 +188,9 @@ def refuse_functions(parsed: ParsedQuery) -> None:
             message = f"the function {node.function} is not known"
             expected = f"one of {', '.join(_like(node.function[1:-1]))}, or a built-in"
             raise Unsupported(message, place_of([node], parsed), parsed.text, expected)
+        if node.function.startswith(f"<{geosparql.NAMESPACE}") and not geosparql.is_installed():
+            message = f"the function {node.function} needs {' and '.join(geosparql.LIBRARIES)}, which are not installed"
+            raise Unsupported(message, place_of([node], parsed), parsed.text, "an installation with pip install 'epsparql[geo]'")
         least, most = arguments_of(node.function)
         if not least <= len(node.arguments) <= most:
             message = f"the function {node.function} with {len(node.arguments)} arguments"
@@ -235,9 +239,11 @@ def _refuse_term(parsed: ParsedQuery, owner: object, written: str, message: str,
 
 
 def _like(function: str) -> list[str]:
-    """Return the nearest casts, and all extensions."""
+    """Return the nearest casts, and all extensions; those of GeoSPARQL only for a function of their namespace."""
     casts = sorted((f"xsd:{cast.removeprefix(XSD)}" for cast in CASTS), key=lambda cast: -_likeness(cast.removeprefix("xsd:"), function))
-    return [*casts[:_CASTS_LISTED], *sorted(extensions())]
+    if function.startswith(geosparql.NAMESPACE):
+        return sorted(f"<{iri}>" for iri in geosparql.FUNCTIONS)
+    return [*casts[:_CASTS_LISTED], *sorted(name for name in extensions() if name[1:-1] not in geosparql.FUNCTIONS)]
 
 
 def _likeness(cast: str, function: str) -> float:
