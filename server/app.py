@@ -164,7 +164,7 @@ def _complete(operation: dict[str, Any], *, public: bool) -> None:
     common = [HTTPStatus.BAD_REQUEST] + ([] if public else [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN])
     if "requestBody" in operation:
         common += [HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.TOO_MANY_REQUESTS]
-    for status, response in problem_details.describe_responses(*common).items():
+    for status, response in problem_details.describe_responses(common).items():
         responses.setdefault(str(status), response)
 
 

@@ -1,6 +1,7 @@
 """Gives routes what they ask for: the service, its deliveries, and the check that the request is allowed."""
 
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
@@ -14,30 +15,19 @@ from server.trials.registry import TrialRegistry
 from server.webhook_delivery.delivery import Deliveries
 
 
-async def _get_service(request: Request) -> Service:
-    service: Service = request.app.state.service
-    return service
+def _read_state(name: str) -> Callable[[Request], Awaitable[Any]]:
+    """Return the dependency on a part of the app's state; FastAPI would call one that is not async in another thread."""
+
+    async def read_part(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return read_part
 
 
-async def _get_deliveries(request: Request) -> Deliveries:
-    deliveries: Deliveries = request.app.state.deliveries
-    return deliveries
-
-
-async def _get_connectors(request: Request) -> ConnectorRegistry:
-    connectors: ConnectorRegistry = request.app.state.connectors
-    return connectors
-
-
-async def _get_trials(request: Request) -> TrialRegistry:
-    trials: TrialRegistry = request.app.state.trials
-    return trials
-
-
-Shared = Annotated[Service, Depends(_get_service)]
-Sent = Annotated[Deliveries, Depends(_get_deliveries)]
-Connected = Annotated[ConnectorRegistry, Depends(_get_connectors)]
-Tried = Annotated[TrialRegistry, Depends(_get_trials)]
+Shared = Annotated[Service, Depends(_read_state("service"))]
+Sent = Annotated[Deliveries, Depends(_read_state("deliveries"))]
+Connected = Annotated[ConnectorRegistry, Depends(_read_state("connectors"))]
+Tried = Annotated[TrialRegistry, Depends(_read_state("trials"))]
 
 
 async def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:

@@ -234,16 +234,11 @@ class FactIndex:
         return self.schema.with_statements(added, removed)
 
     def _stated(self, rows: Ints, relation: int) -> list[Statement[Term]]:
-        return [(self._read_term(s), relation, self._read_term(o)) for s, o in rows.tolist()]
-
-    def _read_term(self, number: int) -> Term:
-        found = self.terms.term(number)
-        assert found is not None
-        return found
+        return [(self.terms.get_term(s), relation, self.terms.get_term(o)) for s, o in rows.tolist()]
 
     @cached_property
     def vocabulary(self) -> list[int]:
-        return [self.terms.intern(str(term)) for term in VOCABULARY]
+        return self.terms.intern_terms(VOCABULARY)
 
     def hold(self, held: Held) -> None:
         held.add(np.array([*self.base, *self.__dict__.get("vocabulary", ())], np.int64))
@@ -284,7 +279,7 @@ class FactIndex:
         names = {rule.registered: rule.name for rule in self.rules}
 
         def read(numbers: tuple[int, int, int]) -> tuple[Term, Term, Term]:
-            return self._read_term(numbers[0]), self._read_term(numbers[1]), self._read_term(numbers[2])
+            return self.terms.get_term(numbers[0]), self.terms.get_term(numbers[1]), self.terms.get_term(numbers[2])
 
         steps = self._derivations.explain((s, p, o))
         return None if steps is None else [(names.get(step.source, ""), [*map(read, step.premises)], read(step.conclusion)) for step in steps]
@@ -297,7 +292,7 @@ class FactIndex:
         return (self.quad(*row) for row in self.everything().tolist())
 
     def quad(self, s: int, p: int, o: int, g: int) -> Quad:
-        return self._read_term(s), self._read_term(p), self._read_term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
+        return self.terms.get_term(s), self.terms.get_term(p), self.terms.get_term(o), self.terms.term(g)  # type: ignore[return-value]  # a graph is an IRI or None
 
     @cached_property
     def descriptions(self) -> Descriptions:

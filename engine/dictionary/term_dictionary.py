@@ -283,6 +283,14 @@ class TermTable:
         """Return the term itself; None for 0."""
         return parse_term(self.text(number)) if number else None
 
+    def get_term(self, number: int) -> Term:
+        """Return the term of a number other than 0."""
+        return parse_term(self.text(number))
+
+    def intern_terms(self, terms: Iterable[Term]) -> list[int]:
+        """Return the numbers of terms."""
+        return [self.intern(str(term)) for term in terms]
+
     def text_array(self, numbers: Ints) -> pa.StringArray:
         """Return the texts of a flat array of numbers; null for unbound."""
         numbers = np.ascontiguousarray(numbers, np.int64)

@@ -1,5 +1,6 @@
 """Numbers of expressions are exact integers and decimals, and IEEE floats and doubles, as in XPath."""
 
+import operator
 import re
 from collections.abc import Callable
 from decimal import (
@@ -18,6 +19,7 @@ from decimal import (
 )
 from fractions import Fraction
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -166,40 +168,28 @@ def _floating(kind: NumericType, value: float) -> Number:
     return Number(kind, to_single(value) if kind is NumericType.FLOAT else value)
 
 
-def add(left: Number, right: Number) -> Number:
+def _combine(operation: Callable[[Any, Any], Any], exact: Callable[[Decimal, Decimal], Decimal], left: Number, right: Number) -> Number:
+    """Return the result of an operation in the type that both operands are promoted to; decimals have it `exact`."""
     kind = max(left.kind, right.kind)
     match left.value, right.value:
         case int() as a, int() as b:
-            return bounded(a + b)
+            return bounded(operation(a, b))
         case a, b if kind is NumericType.DECIMAL:
-            return _exactly(_EXACT.add, a, b)
+            return _exactly(exact, a, b)
         case _:
-            x, y = _floats(left, right, kind)
-            return _floating(kind, x + y)
+            return _floating(kind, operation(*_floats(left, right, kind)))
+
+
+def add(left: Number, right: Number) -> Number:
+    return _combine(operator.add, _EXACT.add, left, right)
 
 
 def subtract(left: Number, right: Number) -> Number:
-    kind = max(left.kind, right.kind)
-    match left.value, right.value:
-        case int() as a, int() as b:
-            return bounded(a - b)
-        case a, b if kind is NumericType.DECIMAL:
-            return _exactly(_EXACT.subtract, a, b)
-        case _:
-            x, y = _floats(left, right, kind)
-            return _floating(kind, x - y)
+    return _combine(operator.sub, _EXACT.subtract, left, right)
 
 
 def multiply(left: Number, right: Number) -> Number:
-    kind = max(left.kind, right.kind)
-    match left.value, right.value:
-        case int() as a, int() as b:
-            return bounded(a * b)
-        case a, b if kind is NumericType.DECIMAL:
-            return _exactly(_EXACT.multiply, a, b)
-        case _:
-            x, y = _floats(left, right, kind)
-            return _floating(kind, x * y)
+    return _combine(operator.mul, _EXACT.multiply, left, right)
 
 
 def divide(left: Number, right: Number) -> Number:

@@ -17,12 +17,22 @@ from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, with_width
 from engine.network.host_calls import KernelHost, SolverStopped
-from engine.network.placed_query import RegisteredQuery, Solve
+from engine.network.placed_query import Planned, RegisteredQuery, Solve
 from engine.planner import PlanOptions, plan_query
 from engine.planner.queries import RANK
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
+
+
+def make_instant_feed(planned: Planned, now: int, n: int = 0) -> Ints:
+    """Return the feed by which a query has all its solutions at one instant: room for n occurrences, then it begins,
+    and its streams end.
+    """
+    feed = np.zeros((c.FEED_HEIGHT, n + 3), np.int64)
+    feed[c.IN_START], feed[c.IN_END], feed[c.IN_SINCE] = now, now, 1
+    feed[c.IN_KIND, n:], feed[c.IN_S, n], feed[c.IN_END, n + 2] = (c.OPENING, c.LAST, c.TICK), planned.number, c.FOREVER
+    return feed
 
 
 def make_solver(terms: TermTable, query: a.Select, known: FactIndex, policy: str, naming: Naming) -> Solve:
@@ -59,12 +69,10 @@ class WindowSolver:
         streams = self._host.slots.streams.numbers
         parts = [(streams[name], rows) for name, rows in contents.items() if len(rows) and name in streams]
         n = sum(len(rows) for _, rows in parts)
-        feed = np.zeros((c.FEED_HEIGHT, n + 3), np.int64)
-        feed[c.IN_START], feed[c.IN_END], feed[c.IN_SINCE] = now, now, 1
+        feed = make_instant_feed(self._planned, now, n)
         if n:
             feed[c.IN_STREAM, :n] = np.concatenate([np.full(len(rows), stream) for stream, rows in parts])
             feed[[c.IN_S, c.IN_P, c.IN_O, c.IN_G], :n] = np.concatenate([rows for _, rows in parts]).T
-        feed[c.IN_KIND, n:], feed[c.IN_S, n], feed[c.IN_END, n + 2] = (c.OPENING, c.LAST, c.TICK), self._planned.number, c.FOREVER
         return feed
 
     # ------------------------------------------------------------ the clean state

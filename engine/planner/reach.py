@@ -13,8 +13,8 @@ from engine.pattern_scope import Matches, asks_identity, find_scope, has_exists,
 from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork, find_network, find_waiting
 from engine.planner.groups_and_modifiers import has_window
 from engine.planner.operators.path_reachability import may_be_empty
+from engine.planner.operators.property_paths import keeps_steps
 from epsparql import algebra as a
-from epsparql.algebra.paths import PropertyPath
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable
@@ -185,7 +185,7 @@ class _Finder:
             case a.Bgp(triples):
                 return self.derived if len(triples) < 2 else self._within(span, self.derived.start, "a group's triples, which may lie any time apart")
             case a.Path(_, path):
-                return self.derived if _is_one_step(path) else self._within(span, self.derived.start, "a path, whose steps may lie any time apart")
+                return self._within(span, self.derived.start, "a path, whose steps may lie any time apart") if keeps_steps(path) else self.derived
             case a.Values():
                 return _NONE
             case a.Union(left, right):
@@ -340,18 +340,5 @@ def _is_untimed(pattern: a.Pattern) -> bool:
             return not triples and place.graph is None
         case a.Join(left, right):
             return _is_untimed(left) and _is_untimed(right)
-        case _:
-            return False
-
-
-def _is_one_step(path: PropertyPath) -> bool:
-    """Return whether a path has one link at most."""
-    match path:
-        case a.Link() | a.Negated():
-            return True
-        case a.Inverse(inner) | a.ZeroOrOne(inner):
-            return _is_one_step(inner)
-        case a.Alternative(left, right):
-            return _is_one_step(left) and _is_one_step(right)
         case _:
             return False

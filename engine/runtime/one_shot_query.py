@@ -17,8 +17,8 @@ from engine.background.semi_joins import cut_background, narrow_background
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.network.host_calls import KernelHost, SolverStopped
-from engine.network.placed_query import Planned, RegisteredQuery
-from engine.network.window_subquery import make_solver
+from engine.network.placed_query import RegisteredQuery
+from engine.network.window_subquery import make_instant_feed, make_solver
 from engine.planner.queries import RANK
 from engine.rewrite import rewrite_query
 from engine.runtime.result_assembly import find_cell
@@ -154,7 +154,7 @@ def _evaluate(query: a.Select, known: FactIndex, now: int) -> Iterator[Ints]:
     host.add_query(RegisteredQuery(0, _NAME, query, 0, node_names=_NODE_NAMES), known)
     planned = host.slots.planned[0]
     cells, rank = [find_cell(planned, v) for v in query.projection], find_cell(planned, RANK)
-    parts = host.feed_in_parts(_make_feed(planned, now))
+    parts = host.feed_in_parts(make_instant_feed(planned, now))
     if query.modifiers.order:
         whole = np.concatenate(list(parts))
         parts = iter([whole[np.argsort(whole[:, rank], kind="stable")]])
@@ -162,14 +162,6 @@ def _evaluate(query: a.Select, known: FactIndex, now: int) -> Iterator[Ints]:
         yield np.column_stack([np.zeros((len(rows), 0), np.int64), *(rows[:, k] if k != c.NONE else np.zeros(len(rows), np.int64) for k in cells)])
     if host.failures:
         raise SolverStopped(host.failures[0].reason)
-
-
-def _make_feed(planned: Planned, now: int) -> Ints:
-    """Return the feed by which a query has all its solutions at one instant: it begins, and its streams end."""
-    feed = np.zeros((c.FEED_HEIGHT, 3), np.int64)
-    feed[c.IN_START], feed[c.IN_END], feed[c.IN_SINCE] = now, now, 1
-    feed[c.IN_KIND], feed[c.IN_S, 0], feed[c.IN_END, 2] = (c.OPENING, c.LAST, c.TICK), planned.number, c.FOREVER
-    return feed
 
 
 # ---------------------------------------------------------------- triples

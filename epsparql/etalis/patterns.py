@@ -9,7 +9,20 @@ from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
 from epsparql.etalis.parser.aggregates import COUNT, LIST, AggregateTerm, read_aggregate
 from epsparql.etalis.parser.constants import ground_term, instant_micros, predicate_atom
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, duration_of
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, extend_to_close, list_variables, refuse
+from epsparql.etalis.parser.syntax import (
+    ListTerm,
+    Name,
+    Num,
+    Str,
+    Struct,
+    Term,
+    VariableTerm,
+    as_struct,
+    extend_to_close,
+    join_goals,
+    list_variables,
+    refuse,
+)
 from epsparql.etalis.parser.vocabulary import argument_predicate, is_iri
 from epsparql.etalis.statics.conditions import TYPE, Conditions, Translated, call, count_constant, same
 from epsparql.etalis.statics.goals import is_expression, rename, variables_of
@@ -57,10 +70,7 @@ class Patterns:
             case Struct(":seq", (left, Struct(":star_times", (right,)))):
                 return self._repeat(left, right, term)
             case Struct(":seq", (left, Struct("prolog", args))):
-                goals = args[0]
-                for goal in args[1:]:
-                    goals = Struct(",", (goals, goal), term.span)
-                return self._where(left, goals)
+                return self._where(left, join_goals(args, term.span))
             case Struct((":seq" | ":forall_seq") as name, (left, right)):
                 x, y = self._operands(left, right)
                 return _join_bindings(a.SeqJoin(x.pattern, y.pattern, name == ":forall_seq"), x, y)

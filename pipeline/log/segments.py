@@ -297,6 +297,14 @@ class SegmentFile:
         os.close(self._fd)
 
 
+def _unpack_head(record: bytes) -> Head | None:
+    """Return the head of a record, or None where its checksum does not hold."""
+    if len(record) < HEAD.size or HEAD.unpack(record)[4] != zlib.crc32(record[:-4]):
+        return None
+    _, segment, size, position, _ = HEAD.unpack(record)
+    return Head(segment, size, position)
+
+
 class FrameReader:
     """Follows a log from any process; sees what its writer published and nothing else. One thread at a time."""
 
@@ -316,9 +324,8 @@ class FrameReader:
             record = os.pread(self._head_fd, HEAD.size, 0)
             if not record:
                 return Head()
-            if len(record) == HEAD.size and HEAD.unpack(record)[4] == zlib.crc32(record[:-4]):
-                _, segment, size, position, _ = HEAD.unpack(record)
-                return Head(segment, size, position)
+            if (head := _unpack_head(record)) is not None:
+                return head
         raise Corrupt(self.head_file, 0, "its checksum does not hold")
 
     def frames(self, position: int, head: Head | None = None) -> Iterator[Frame]:
@@ -599,11 +606,7 @@ class FrameWriter:
 
     def _published(self) -> Head:
         """Return the head as the last writer left it; where the head cannot be read, nothing counts as published."""
-        record = os.pread(self._head_fd, HEAD.size, 0)
-        if len(record) < HEAD.size or HEAD.unpack(record)[4] != zlib.crc32(record[:-4]):
-            return Head(oldest(self.directory))
-        _, segment, size, position, _ = HEAD.unpack(record)
-        return Head(segment, size, position)
+        return _unpack_head(os.pread(self._head_fd, HEAD.size, 0)) or Head(oldest(self.directory))
 
     def _sound(self, file: SegmentFile, published: Head) -> Tail:
         """Return the segment's frames that hold. Raises: Corrupt where more than a torn tail is wrong."""

@@ -30,19 +30,26 @@ class Spill:
 
     store: str
 
-    def put(self, lo: int, hi: int, solutions: pa.RecordBatch) -> str:
-        """Put the solutions of the entries [lo, hi), and return the object's name. Raises: StoreFailed."""
+    def send_solutions(self, lo: int, hi: int, solutions: pa.RecordBatch) -> bytes | str:
+        """Return the solutions of the entries [lo, hi) as an Arrow stream, or if they are many, the name of the object
+        that holds them. Raises: StoreFailed.
+        """
+        if solutions.nbytes <= SPILL_BYTES:
+            return bytes(stream_of(solutions))
         name = f"{lo}-{hi}-{token_hex(8)}.arrow"
         _connected(self.store).put(f"{SPILL}/{name}", stream_of(solutions))
         return name
 
-    def read(self, name: str) -> pa.RecordBatch:
-        """Read the solutions of an object. Raises: StoreFailed."""
+    def receive_solutions(self, sent: bytes | str) -> pa.RecordBatch:
+        """Return what was sent. Raises: StoreFailed."""
+        return pa.ipc.open_stream(sent if isinstance(sent, bytes) else self._read(sent)).read_next_batch()
+
+    def _read(self, name: str) -> bytes:
         store = _connected(self.store)
         found = store.read(f"{SPILL}/{name}")
         if found is None:
             raise StoreFailed(f"the solutions {SPILL}/{name}, which a task has written, are not in {store}")
-        return pa.ipc.open_stream(found).read_next_batch()
+        return found
 
     def sweep(self, position: int | None = None) -> None:
         """Remove the objects, or those of entries before `position`: they were taken, or nobody will take them.

@@ -75,37 +75,32 @@ def show_plain(term: str) -> str:
             return term
 
 
-def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
-    """Write text/csv as SPARQL has it, with the columns id, start and end before the variables."""
+def _write_csv(columns: Sequence[str], rows: Iterable[tuple[StoredSolution, Sequence[str]]]) -> str:
+    """Write the columns id, start and end of a solution before those that are given."""
     out = io.StringIO()
     writer = csv_module.writer(out)
-    writer.writerow(["id", "start", "end", *variables])
-    for solution in solutions:
-        terms = ["" if term is None else show_plain(term) for term in solution.values]
-        writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
+    writer.writerow(["id", "start", "end", *columns])
+    writer.writerows([solution.id, iso(solution.start), iso(solution.end), *cells] for solution, cells in rows)
     return out.getvalue()
+
+
+def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
+    """Write text/csv as SPARQL has it, with the columns id, start and end before the variables."""
+    return _write_csv(variables, ((each, ["" if term is None else show_plain(term) for term in each.values]) for each in solutions))
 
 
 def csv_verdict(solutions: Iterable[StoredSolution]) -> str:
     """Write text/csv of an ASK: id, start, end, boolean."""
-    out = io.StringIO()
-    writer = csv_module.writer(out)
-    writer.writerow(["id", "start", "end", "boolean"])
-    for solution in solutions:
-        writer.writerow([solution.id, iso(solution.start), iso(solution.end), _boolean(solution)])
-    return out.getvalue()
+    return _write_csv(["boolean"], ((each, [_boolean(each)]) for each in solutions))
 
 
 def csv_constructed(solutions: Iterable[StoredSolution]) -> str:
     """Write the triples of CONSTRUCT and DESCRIBE solutions, one per row: id, start, end, subject, predicate, object."""
-    out = io.StringIO()
-    writer = csv_module.writer(out)
-    writer.writerow(["id", "start", "end", "subject", "predicate", "object"])
-    for solution in solutions:
-        for triple in triples_of(solution):
-            terms = [show_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]
-            writer.writerow([solution.id, iso(solution.start), iso(solution.end), *terms])
-    return out.getvalue()
+    triples = ((each, triple) for each in solutions for triple in triples_of(each))
+    return _write_csv(
+        ["subject", "predicate", "object"],
+        ((each, [show_plain(str(term)) for term in (triple.subject, triple.predicate, triple.object)]) for each, triple in triples),
+    )
 
 
 def turtle(solutions: Iterable[StoredSolution]) -> str:

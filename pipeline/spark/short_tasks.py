@@ -14,17 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from engine.messages import StateChange
 from pipeline.log import LogReader
-from pipeline.log.encoding.arrow_ipc import stream_of
 from pipeline.partition_count import SNAPSHOT_WEIGHT
-from pipeline.runners.host_messages import Advance, Elsewhere
+from pipeline.runners.host_messages import Elsewhere
 from pipeline.runners.renumbering import settle
-from pipeline.runners.spill import SPILL_BYTES, Spill
+from pipeline.runners.spill import Spill
 from pipeline.solutions.solution_log import SolutionReader, SolutionWriter
 from pipeline.spark.batch_stats import BatchTeller
 from pipeline.spark.spark_session import quietly
@@ -75,15 +73,9 @@ def solve_ranges(ranges: Iterable[Range]) -> Iterator[RangeSolutions]:
         if host.unswept:  # the driver made the solutions before `lo` durable before it planned this range
             host.sweep(part.lo)
         for advance in host.run(part.lo, part.hi):
-            yield _piece_of(advance, Spill(part.store))
+            solutions = Spill(part.store).send_solutions(advance.lo, advance.hi, advance.outcome.solutions)
+            yield RangeSolutions(advance.lo, advance.hi, solutions, tuple(advance.outcome.changes))
     keep_for_good()
-
-
-def _piece_of(advance: Advance, spill: Spill) -> RangeSolutions:
-    found = advance.outcome.solutions
-    long = found.nbytes > SPILL_BYTES
-    solutions = spill.put(advance.lo, advance.hi, found) if long else stream_of(found).to_pybytes()
-    return RangeSolutions(advance.lo, advance.hi, solutions, tuple(advance.outcome.changes))
 
 
 @cache
@@ -151,7 +143,7 @@ class ShortTasks:
             if self._over.is_set():
                 return
             for piece in pieces:
-                self._writer.commit(piece.lo, piece.hi, self._solutions_of(piece), piece.changes)
+                self._writer.commit(piece.lo, piece.hi, self._spill.receive_solutions(piece.solutions), piece.changes)
             self._writer.sync()  # the next task may remove the snapshots that could bring them back
             if any(isinstance(piece.solutions, str) for piece in pieces):
                 self._spill.sweep(hi)
@@ -168,8 +160,3 @@ class ShortTasks:
             return ()
         with closing(SolutionReader(self._data)) as solutions:
             return solutions.changes
-
-    def _solutions_of(self, piece: RangeSolutions) -> pa.RecordBatch:
-        if isinstance(piece.solutions, str):
-            return self._spill.read(piece.solutions)
-        return pa.ipc.open_stream(piece.solutions).read_next_batch()

@@ -10,12 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from engine.messages import Micros, Outcome, StateChange
-from pipeline.log.encoding.arrow_ipc import stream_of
-from pipeline.runners.spill import SPILL_BYTES, Spill
+from pipeline.runners.spill import Spill
 from pipeline.slices.execution import SlicePiece, SliceWork, run_slice
 from pipeline.spark.spark_session import quietly, session
 
@@ -40,12 +38,8 @@ def solve_slices(works: Iterable[SliceWork]) -> Iterator[_Sent]:
         spill = Spill(work.data)
         for piece in run_slice(work):
             if piece is not None:
-                solutions = tuple(_send(piece, outcome.solutions, spill) for outcome in piece.outcomes)
+                solutions = tuple(spill.send_solutions(piece.lo, piece.hi, outcome.solutions) for outcome in piece.outcomes)
                 yield _Sent(piece.lo, piece.hi, piece.rows, solutions, tuple(outcome.changes for outcome in piece.outcomes), piece.times)
-
-
-def _send(piece: SlicePiece, solutions: pa.RecordBatch, spill: Spill) -> bytes | str:
-    return spill.put(piece.lo, piece.hi, solutions) if solutions.nbytes > SPILL_BYTES else stream_of(solutions).to_pybytes()
 
 
 def run_on_spark(spark: SparkSession, works: Sequence[SliceWork], together: int) -> Generator[SlicePiece, None, None]:
@@ -75,8 +69,7 @@ def _run_task(spark: SparkSession, work: SliceWork) -> list[_Sent]:
 
 def _receive(pieces: Sequence[_Sent], spill: Spill) -> Iterator[SlicePiece]:
     for sent in pieces:
-        found = [spill.read(each) if isinstance(each, str) else pa.ipc.open_stream(each).read_next_batch() for each in sent.solutions]
-        outcomes = tuple(Outcome(solutions, changes) for solutions, changes in zip(found, sent.changes, strict=True))
+        outcomes = tuple(Outcome(spill.receive_solutions(each), changes) for each, changes in zip(sent.solutions, sent.changes, strict=True))
         yield SlicePiece(sent.lo, sent.hi, sent.rows, outcomes, sent.times)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -67,6 +67,17 @@ class BodyBudget:
     def release_bytes(self, size: int) -> None:
         self._held -= size
         self._freed.set()
+
+
+def describe_body(content: Mapping[str, Mapping[str, Any]], *, required: bool = True) -> dict[str, Any]:
+    """Return what the HTTP document says of a route's body: what it is in each media type."""
+    return {"requestBody": ({"required": True} if required else {}) | {"content": content}}
+
+
+def describe_content(model: str | None = None, example: object = None) -> dict[str, Any]:
+    """Return what the HTTP document says of a body in one media type: it is of a model, or any text."""
+    schema = {"type": "string"} if model is None else {"$ref": f"#/components/schemas/{model}"}
+    return {"schema": schema} | ({} if example is None else {"example": example})
 
 
 async def read_body(request: Request, limit: int) -> bytes:

@@ -4,7 +4,7 @@ import errno
 import json
 import logging
 from bisect import bisect
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -242,10 +242,10 @@ def _describe_validation(error: RequestValidationError) -> Problem:
     return Problem(HTTPStatus.BAD_REQUEST, "invalid-parameter", f"{place} is {given}; give {expected}", expected=expected)
 
 
-def describe_responses(*statuses: HTTPStatus, success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
+def describe_responses(statuses: Iterable[int], success: Mapping[int | str, dict[str, Any]] | None = None) -> dict[int | str, dict[str, Any]]:
     """Return OpenAPI's description of a route's problems, and of its successes where the return type does not say."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
-    return {**(success or {})} | {int(status): {"description": phrase(status), "content": content} for status in statuses}
+    return {**(success or {})} | {status: {"description": phrase(HTTPStatus(status)), "content": content} for status in map(int, statuses)}
 
 
 class ErrorMiddleware:

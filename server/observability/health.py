@@ -46,7 +46,7 @@ async def livez() -> Live:
     return Live(status="ok")
 
 
-@router.get("/readyz", summary="Tell whether the runner is up", responses=describe_responses(HTTPStatus.SERVICE_UNAVAILABLE))
+@router.get("/readyz", summary="Tell whether the runner is up", responses=describe_responses([503]))
 async def readyz(request: Request) -> Ready:
     service: Service = request.app.state.service
     lifecycle, kind = service.lifecycle, service.settings.runner

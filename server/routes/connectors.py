@@ -14,7 +14,7 @@ from connectors.supervisor import describe_connector
 from connectors.systems import COMMON, SYSTEMS
 from server.connectors.registry import ConnectorRegistry
 from server.dependencies import ADMIN, Connected, Shared
-from server.http.body_parsing import parse_json_object, read_body
+from server.http.body_parsing import describe_body, parse_json_object, read_body
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unknown_fault
 
@@ -27,7 +27,7 @@ _MEMBERS = (
         | {f"{name}{place}" for name in _CREDENTIALS for place in ("_env", "_file", "")}
     ),
 )
-_NONE = describe_responses(HTTPStatus.NOT_FOUND)
+_NONE = describe_responses([404])
 
 
 class ConnectorDocument(BaseModel):
@@ -76,17 +76,14 @@ def _describe(registry: ConnectorRegistry, connector: Connector, status: Status)
     return ConnectorDocument.model_validate({**describe_connector(connector, status), "fixed": registry.is_fixed(connector.name)})
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"type": "object", "description": "The options are those of a connector file; docs/connectors.md lists them."},
-                "example": {"type": "nats", "stream": "weather", "url": "nats://127.0.0.1:4222", "jetstream": "READINGS"},
-            }
-        },
+_BODY = describe_body(
+    {
+        "application/json": {
+            "schema": {"type": "object", "description": "The options are those of a connector file; docs/connectors.md lists them."},
+            "example": {"type": "nats", "stream": "weather", "url": "nats://127.0.0.1:4222", "jetstream": "READINGS"},
+        }
     }
-}
+)
 
 
 @router.get("/connectors", dependencies=[ADMIN], summary="List the connectors, with their state, lag and last fault")
@@ -105,11 +102,7 @@ async def get_connector(name: Name, connected: Connected) -> ConnectorDocument:
     status_code=201,
     summary="Create a connector, or change its options; it starts at once",
     responses=describe_responses(
-        HTTPStatus.CONFLICT,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "The connector existed already; it starts again", "model": ConnectorDocument}},
+        [409, 413, 422, 429], success={200: {"description": "The connector existed already; it starts again", "model": ConnectorDocument}}
     ),
     openapi_extra=_BODY,
 )
@@ -139,7 +132,7 @@ async def put_connector(name: Name, request: Request, response: Response, servic
     dependencies=[ADMIN],
     status_code=204,
     summary="Stop and delete a connector; its position stays stored",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    responses=describe_responses([404, 409]),
 )
 async def delete_connector(name: Name, connected: Connected) -> None:
     async with connected.changing:

@@ -280,7 +280,7 @@ _PLAN: dict[int | str, dict[str, Any]] = {
     "/queries/{name}/plan",
     dependencies=[READ],
     summary="Show how the query is evaluated",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, success=_PLAN),
+    responses=describe_responses([404, 406], success=_PLAN),
     response_class=Response,
 )
 async def get_plan(name: Name, request: Request, service: Shared) -> Response:
@@ -302,7 +302,7 @@ def _explain_registration(service: Service, registration: Registration, form: st
     "/queries/{name}/goals",
     dependencies=[READ],
     summary="Show a query's partial matches",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=describe_responses([400, 404, 503]),
 )
 async def get_goals(
     name: Name,

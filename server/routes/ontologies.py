@@ -2,7 +2,7 @@
 
 import asyncio
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyoxigraph as ox
 from fastapi import APIRouter, Query, Request, Response
@@ -18,7 +18,7 @@ from pipeline.log.catalog import BackgroundGraph
 from pipeline.registrations.query_cache import get_shape
 from server.background.manager import Change
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import read_body
+from server.http.body_parsing import describe_body, describe_content, read_body
 from server.http.content_negotiation import choose_media_type, versioned
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unknown_fault
@@ -40,7 +40,7 @@ _PREFIXES = {
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
-_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in SYNTAXES}}}
+_BODY = describe_body({media: describe_content() for media in SYNTAXES})
 
 
 class OntologyDocument(BaseModel):
@@ -67,15 +67,7 @@ class OntologyList(BaseModel):
     ontologies: list[OntologyDocument]
 
 
-_CHANGED = describe_responses(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    success={201: {"description": "The graph is new", "model": OntologyDocument}},
-)
+_CHANGED = describe_responses([400, 409, 413, 415, 422, 429], success={201: {"description": "The graph is new", "model": OntologyDocument}})
 
 
 @router.put(
@@ -132,10 +124,7 @@ async def list_ontologies(service: Shared) -> OntologyList:
     dependencies=[ADMIN],
     summary="Read a graph's triples as they were loaded, without what they entail; with `derived`, also what static rules derive in it",
     responses=describe_responses(
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "The triples", "content": {media: {"schema": {"type": "string"}} for media in _WRITTEN}}},
+        [404, 406, 429], success={200: {"description": "The triples", "content": {media: {"schema": {"type": "string"}} for media in _WRITTEN}}}
     ),
     response_class=Response,
 )
@@ -179,7 +168,7 @@ def _write_graph(graph: BackgroundGraph, text: str, media_type: str) -> bytes:
     dependencies=[ADMIN],
     status_code=204,
     summary="Drop a graph of the background; solutions found with it stay",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    responses=describe_responses([404, 409]),
 )
 async def delete_ontology(name: Name, service: Shared) -> None:
     async with service.catalog.changing:

@@ -1,7 +1,6 @@
 """Pauses and resumes queries."""
 
 import asyncio
-from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter
@@ -14,7 +13,7 @@ from server.routes.queries import QueryDocument, build_document
 from server.service import Service
 
 router = APIRouter(tags=["queries"])
-_CHANGED = describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+_CHANGED = describe_responses([404, 409])
 
 
 @router.post("/queries/{name}/pause", dependencies=[ADMIN], summary="Let a query read nothing until it is resumed", responses=_CHANGED)

@@ -29,6 +29,8 @@ from server.http import auth
 from server.http.body_parsing import (
     PolicyText,
     decode_text,
+    describe_body,
+    describe_content,
     parse_json_object,
     read_body,
     read_choice_member,
@@ -60,7 +62,7 @@ DEFAULT_GRAPHS = ("all", "unnamed")
 _AT_WORK = ("running", "paused")
 _PROMPT_S = 1.0
 """The answer to a promotion waits for so long, since most take over within it."""
-_NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
+_NO_QUERY = describe_responses([404])
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,26 +252,17 @@ class QueryWish(BaseModel):
     notify_at: int | None = Field(default=None, ge=1)
 
 
-_REFUSED = (
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.CONFLICT,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-)
+_REFUSED = (400, 409, 413, 415, 422)
 _KNOWN = {"description": "The same query is registered already, or has just been promoted", "model": QueryDocument}
 _WAITS = {"description": "The text reads the log, and takes over when it has caught up; Location shows how far it is", "model": QueryDocument}
 _EXAMPLE = "PREFIX : <http://example.org/>\nSELECT ?s ?a ?b FROM STREAM <readings> WHERE { { { ?s :value ?a } SEQ { ?s :value ?b } } WITHIN 'PT10M' }"
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/QueryWish"}, "example": {"query": _EXAMPLE, "from": "beginning"}},
-            SPARQL: {"schema": {"type": "string"}, "example": _EXAMPLE},
-            ETALIS: {"schema": {"type": "string"}, "example": "rise(X, Y) <- price(X) seq price(Y) where X < Y."},
-        },
+_BODY = describe_body(
+    {
+        "application/json": describe_content("QueryWish", {"query": _EXAMPLE, "from": "beginning"}),
+        SPARQL: describe_content(example=_EXAMPLE),
+        ETALIS: describe_content(example="rise(X, Y) <- price(X) seq price(Y) where X < Y."),
     }
-}
+)
 
 
 # ---------------------------------------------------------------- registering
@@ -310,7 +303,7 @@ Options = Annotated[RegistrationOptions, Depends(_read_options)]
     dependencies=[ADMIN],
     status_code=201,
     summary="Register a query under a name",
-    responses=describe_responses(*_REFUSED, success={200: _KNOWN, 202: _WAITS}),
+    responses=describe_responses(_REFUSED, success={200: _KNOWN, 202: _WAITS}),
     openapi_extra=_BODY,
 )
 async def put_query(
@@ -343,7 +336,7 @@ async def put_query(
     dependencies=[ADMIN],
     status_code=201,
     summary="Register a query; without a name, it gets one from its text",
-    responses=describe_responses(*_REFUSED, success={200: _KNOWN}),
+    responses=describe_responses(_REFUSED, success={200: _KNOWN}),
     openapi_extra=_BODY,
 )
 async def post_query(

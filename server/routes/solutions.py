@@ -88,11 +88,7 @@ def _parse_time(member: str, text: str | None, query: str) -> Micros | None:
     dependencies=[READ],
     summary="Read a page of solutions; the Link header leads to the next page",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.GONE,
-        HTTPStatus.TOO_MANY_REQUESTS,
+        [400, 404, 406, 410, 429],
         success={
             200: {
                 "description": "Solutions, in order of emission, or the newest first",
@@ -169,10 +165,7 @@ _FINISHED = ": no further solution will follow\n\n"
     dependencies=[READ],
     summary="Follow a query's solutions as Server-Sent Events",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.GONE,
+        [400, 404, 429, 410],
         success={
             200: {
                 "description": "Events; the id of each is its solution's id. An event `promoted` tells that another text took the "
@@ -225,12 +218,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
     dependencies=[READ],
     summary="Read a query's solutions as a Linked Data Event Stream",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.GONE,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
+        [400, 404, 406, 410, 429, 422],
         success={
             200: {
                 "description": "The root, which leads to the first page; or a page of 250 solutions, which leads to the next one",

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request, Response
@@ -17,7 +17,7 @@ from server.background.query_pool import Answer, QueryPool
 from server.background.query_protocol import Question
 from server.background.service_description import describe_service
 from server.dependencies import ADMIN, Shared
-from server.http.body_parsing import decode_text, read_body, read_media_type
+from server.http.body_parsing import decode_text, describe_body, describe_content, read_body, read_media_type
 from server.http.content_negotiation import choose_media_type, versioned
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.http.query_parameters import check_names
@@ -26,15 +26,10 @@ from server.service import Service
 router = APIRouter(tags=["background"])
 _FORM, _QUERY, _UPDATE = "application/x-www-form-urlencoded", "application/sparql-query", "application/sparql-update"
 _ANSWERS = describe_responses(
-    HTTPStatus.BAD_REQUEST,
-    HTTPStatus.NOT_ACCEPTABLE,
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    HTTPStatus.UNPROCESSABLE_ENTITY,
-    HTTPStatus.TOO_MANY_REQUESTS,
+    [400, 406, 413, 415, 422, 429],
     success={200: {"description": "The answer", "content": {media: {"schema": {"type": "string"}} for media in (*TABLES, *GRAPHS)}}},
 )
-_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": {media: {"schema": {"type": "string"}} for media in (_QUERY, _FORM)}}}
+_BODY = describe_body({media: describe_content() for media in (_QUERY, _FORM)})
 
 
 @router.get(

@@ -24,6 +24,8 @@ from pipeline.trials.plan import NEW, OLD, TrialPlan, TrialRange, find_earliest,
 from server.dependencies import ADMIN, Reader, Shared, Tried, admit
 from server.http.body_parsing import (
     PolicyText,
+    describe_body,
+    describe_content,
     format_duration,
     parse_json_object,
     read_body,
@@ -42,7 +44,7 @@ from server.trials.registry import Trial, TrialWish
 router = APIRouter(tags=["trials"])
 _MEMBERS = ("query", "policy", "default_graph", "compare_with", "from", "to")
 _BEGINNING, _NOW = "beginning", "now"
-_NONE = describe_responses(HTTPStatus.NOT_FOUND)
+_NONE = describe_responses([404])
 _PLACE = "an offset of the log, an xsd:dateTime or date"
 
 
@@ -150,17 +152,7 @@ class TrialPage(BaseModel):
     next: int | None
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"$ref": "#/components/schemas/TrialRequest"},
-                "example": {"query": "SELECT * WHERE { ?s ?p ?o }", "from": "2026-10-01"},
-            }
-        },
-    }
-}
+_BODY = describe_body({"application/json": describe_content("TrialRequest", {"query": "SELECT * WHERE { ?s ?p ?o }", "from": "2026-10-01"})})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +187,7 @@ Readable = Annotated[Trial, Depends(_find_readable)]
     dependencies=[ADMIN],
     status_code=201,
     summary="Start a trial: what would this query have found?",
-    responses=describe_responses(
-        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.TOO_MANY_REQUESTS
-    ),
+    responses=describe_responses([400, 404, 409, 413, 429]),
     openapi_extra=_BODY,
 )
 async def post_trial(request: Request, response: Response, service: Shared, tried: Tried) -> TrialDocument:

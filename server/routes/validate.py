@@ -3,8 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from http import HTTPStatus
-from typing import Any, Literal
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
@@ -21,6 +20,8 @@ from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import (
     PolicyText,
     decode_text,
+    describe_body,
+    describe_content,
     parse_json_object,
     read_body,
     read_choice_member,
@@ -90,25 +91,19 @@ class CheckDocument(BaseModel):
     mended: str | None
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"$ref": "#/components/schemas/CheckWish"},
-                "example": {"query": "SELECT * WHERE { ?s ?p ?o }"},
-            },
-            ETALIS: {"schema": {"type": "string"}, "example": "rise(X, Y) <- price(X) seq price(Y) where X < Y."},
-        },
+_BODY = describe_body(
+    {
+        "application/json": describe_content("CheckWish", {"query": "SELECT * WHERE { ?s ?p ?o }"}),
+        ETALIS: describe_content(example="rise(X, Y) <- price(X) seq price(Y) where X < Y."),
     }
-}
+)
 
 
 @router.post(
     "/check",
     dependencies=[ADMIN],
     summary="Check a query without registering it: its faults, warnings and plan",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    responses=describe_responses([400, 413]),
     openapi_extra=_BODY,
 )
 async def check_query(request: Request, service: Shared) -> CheckDocument:

@@ -15,7 +15,7 @@ from server.registrations.promotion_rules import withdraw_entry
 from server.routes.queries import QueryDocument, VersionDocument, Wish, describe_version, promote_query
 
 router = APIRouter(tags=["queries"])
-_NO_QUERY = describe_responses(HTTPStatus.NOT_FOUND)
+_NO_QUERY = describe_responses([404])
 
 
 class VersionList(BaseModel):
@@ -34,8 +34,8 @@ async def list_versions(name: Name, service: Shared) -> VersionList:
     dependencies=[ADMIN],
     summary="Let an earlier text of a query take its place again",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT,
-        success={202: {"description": "The text reads the log, and takes over when it has caught up", "model": QueryDocument}},
+        [400, 404, 409],
+        success={202: {"description": "The text reads the log, and takes over when it has caught up", "model": QueryDocument}}
     ),
 )  # fmt: skip
 async def promote_version(
@@ -65,7 +65,7 @@ async def get_promotion(name: Name, service: Shared) -> VersionDocument:
     dependencies=[ADMIN],
     status_code=204,
     summary="Withdraw a promotion that has not taken over",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    responses=describe_responses([404, 409]),
 )
 async def delete_promotion(name: Name, service: Shared) -> None:
     async with service.catalog.changing:

@@ -17,7 +17,7 @@ from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import find_form
 from pipeline.solutions.result_kinds import Bindings, Changes, Triples, Verdict
 from server.dependencies import ADMIN, Sent, Shared
-from server.http.body_parsing import parse_json_object, read_body, read_text_member
+from server.http.body_parsing import describe_body, describe_content, parse_json_object, read_body, read_text_member
 from server.http.path_names import Name, decode_name, encode_name
 from server.http.problem_details import Fault, bad_request, describe_responses, unknown_fault
 from server.query_output.page_cache import SolutionLine
@@ -32,7 +32,7 @@ from server.webhook_delivery.templates import CUSTOM, JSON, Template
 
 router = APIRouter(tags=["webhooks"])
 _MEMBERS = ("url", "secret", "after", "template", "routing_key", "once_per")
-_NONE = describe_responses(HTTPStatus.NOT_FOUND)
+_NONE = describe_responses([404])
 
 
 class TemplateWish(BaseModel):
@@ -191,12 +191,7 @@ def _unknown_fault(deliveries: Deliveries, query: str, id_: str) -> Fault:
     return unknown_fault("observer", id_, [each.id for each in deliveries.list_webhooks(query)], query=query)
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ObserverWish"}, "example": {"url": "https://example.org/hook"}}},
-    },
-}
+_BODY = describe_body({"application/json": describe_content("ObserverWish", {"url": "https://example.org/hook"})})
 
 
 @router.put(
@@ -205,12 +200,7 @@ _BODY: dict[str, Any] = {
     status_code=201,
     summary="Create a webhook, which delivers a query's solutions to a URL",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.TOO_MANY_REQUESTS,
-        success={200: {"description": "The webhook existed already; its deliveries continue", "model": ObserverDocument}},
+        [400, 404, 413, 422, 429], success={200: {"description": "The webhook existed already; its deliveries continue", "model": ObserverDocument}}
     ),
     openapi_extra=_BODY,
 )
@@ -303,7 +293,7 @@ async def delete_observer(name: Name, id: Id, service: Shared, deliveries: Sent)
     "/queries/{name}/observers/{id}/test",
     dependencies=[ADMIN],
     summary="Send one message that is marked as a test, and return what the receiver said",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+    responses=describe_responses([404, 422]),
 )
 async def test_observer(name: Name, id: Id, service: Shared, deliveries: Sent) -> TestDocument:
     registration = service.catalog.get_query(name)

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.background.reasoning.rdfs_schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Schema, schema_stating
+from engine.background.reasoning.class_hierarchy import Hierarchy
+from engine.background.reasoning.rdfs_schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Predicates, Schema, Types, schema_stating
 from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.triples.relation import EMPTY, distinct, grown, without
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]
 Given = dict[int, Ints]
+Above = Hierarchy[Term] | Predicates[Term] | Types[Term]
 Pairs = set[tuple[int, int]]
 """Each pair is a class or a property, and a graph that speaks of it."""
 
@@ -52,6 +54,11 @@ def of_several(parts: Sequence[Ints]) -> Ints:
     return filled[0] if len(filled) == 1 else np.concatenate(filled) if filled else EMPTY
 
 
+def find_above(terms: TermTable, above: Above, number: int) -> list[int]:
+    """Return the numbers of what a relation of the schema has for a term, such as the classes above a class."""
+    return terms.intern_terms(above.get(terms.get_term(number), ()))
+
+
 @dataclass(frozen=True, slots=True)
 class Entailed:
     """Finds the closed triples of a background, all at once if its schema leaves RDFS's own words alone."""
@@ -61,24 +68,13 @@ class Entailed:
     terms: TermTable
     vocabulary: Sequence[int]
 
-    def _number(self, term: Term) -> int:
-        return self.terms.intern(str(term))
-
-    def _read_term(self, number: int) -> Term:
-        found = self.terms.term(number)
-        assert found is not None
-        return found
-
-    def _numbers(self, terms: Iterable[Term]) -> list[int]:
-        return [self._number(term) for term in terms]
-
     def predicates(self) -> list[int]:
         """Return all predicates that there are triples of."""
         if not self.given:
             return []
         found = dict.fromkeys(self.given)
         for predicate in self.given:
-            found |= dict.fromkeys(self._numbers(self.schema.predicates.get(self._read_term(predicate), ())))
+            found |= dict.fromkeys(find_above(self.terms, self.schema.predicates, predicate))
         return list(found | dict.fromkeys(self.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY)))
 
     def sources(self, predicate: int, object_: int | None) -> tuple[object, ...]:
@@ -113,12 +109,8 @@ class Entailed:
 
     def _below(self, predicate: int) -> list[int]:
         """Return the given predicates whose triples are of this one too."""
-        term, schema = self._read_term(predicate), self.schema
-        return [
-            each
-            for each in self.given
-            if each == predicate or (self._read_term(each) in schema.predicates and term in schema.predicates.get(self._read_term(each), ()))
-        ]
+        term, schema = self.terms.get_term(predicate), self.schema
+        return [each for each in self.given if each == predicate or term in schema.predicates.get(self.terms.get_term(each), ())]
 
     # ------------------------------------------------------------ rdf:type
     def _typing(self) -> list[int]:
@@ -127,13 +119,13 @@ class Entailed:
         return [
             each
             for each in self.given
-            if each == self.vocabulary[TYPE] or (term := self._read_term(each)) in schema.subjects or term in schema.objects
+            if each == self.vocabulary[TYPE] or (term := self.terms.get_term(each)) in schema.subjects or term in schema.objects
         ]
 
     def _types(self, class_: int | None) -> Ints:
         parts = [self._stated_types(class_)]
         for predicate in self._typing():
-            rows, term = self.given[predicate], self._read_term(predicate)
+            rows, term = self.given[predicate], self.terms.get_term(predicate)
             for kind in self._chosen(self.schema.subjects.get(term, ()), class_):
                 parts.append(self._typed(rows[:, [0, 2]], kind))
             for kind in self._chosen(self.schema.objects.get(term, ()), class_):
@@ -143,7 +135,7 @@ class Entailed:
         return distinct(of_several(parts))
 
     def _chosen(self, kinds: Iterable[Term], class_: int | None) -> list[int]:
-        return [number for number in self._numbers(kinds) if class_ in (None, number)]
+        return [number for number in self.terms.intern_terms(kinds) if class_ in (None, number)]
 
     def _typed(self, nodes: Ints, kind: int) -> Ints:
         nodes = distinct(nodes)
@@ -153,7 +145,7 @@ class Entailed:
         """Return types that are given, and their superclasses."""
         rows = self.given.get(self.vocabulary[TYPE], EMPTY)
         kinds, place = np.unique(rows[:, 1], return_inverse=True)
-        above = [list(dict.fromkeys((kind, *self._numbers(self.schema.classes.get(self._read_term(kind), ()))))) for kind in kinds.tolist()]
+        above = [list(dict.fromkeys((kind, *find_above(self.terms, self.schema.classes, kind)))) for kind in kinds.tolist()]
         if class_ is not None:
             above = [[class_] if class_ in each else [] for each in above]
         counts = np.array([len(each) for each in above], np.int64)
@@ -165,11 +157,9 @@ class Entailed:
         return np.column_stack([rows[row, 0], flat[first[place[row]] + within], rows[row, 2]])
 
     # ------------------------------------------------------------ what graphs speak of
-    def _about(self, pairs: Pairs, above: Mapping[Term, tuple[Term, ...]]) -> Ints:
+    def _about(self, pairs: Pairs, above: Above) -> Ints:
         """Return rows of each node with itself and with what is above it, in its graphs."""
-        return _sort_rows(
-            (node, other, graph) for node, graph in pairs for other in dict.fromkeys((node, *self._numbers(above.get(self._read_term(node), ()))))
-        )
+        return _sort_rows((node, other, graph) for node, graph in pairs for other in dict.fromkeys((node, *find_above(self.terms, above, node))))
 
     def _graphs(self) -> set[int]:
         return {graph for rows in self.given.values() for graph in np.unique(rows[:, 2]).tolist()}
@@ -180,7 +170,7 @@ class Entailed:
             graphs = np.unique(rows[:, 2]).tolist()
             found |= {
                 (each, graph)
-                for each in self._numbers((self._read_term(predicate), *self.schema.predicates.get(self._read_term(predicate), ())))
+                for each in self.terms.intern_terms((self.terms.get_term(predicate), *self.schema.predicates.get(self.terms.get_term(predicate), ())))
                 for graph in graphs
             }
         rows = self.given.get(self.vocabulary[SUBPROPERTY], EMPTY)
@@ -195,14 +185,14 @@ class Entailed:
         for s, o, graph in self.given.get(self.vocabulary[SUBCLASS], EMPTY).tolist():
             found |= {(s, graph), (o, graph)}
         for predicate in self._typing():
-            rows, term = self.given[predicate], self._read_term(predicate)
+            rows, term = self.given[predicate], self.terms.get_term(predicate)
             resources = rows[self.terms.kinds[rows[:, 1]] < LITERAL]
             for part, kinds in ((rows, self.schema.subjects.get(term, ())), (resources, self.schema.objects.get(term, ()))):
-                found |= {(kind, graph) for kind in self._numbers(kinds) for graph in np.unique(part[:, 2]).tolist()}
+                found |= {(kind, graph) for kind in self.terms.intern_terms(kinds) for graph in np.unique(part[:, 2]).tolist()}
         return self._with_above(found, self.schema.classes)
 
-    def _with_above(self, pairs: Pairs, above: Mapping[Term, tuple[Term, ...]]) -> Pairs:
-        found = pairs | {(other, graph) for node, graph in pairs for other in self._numbers(above.get(self._read_term(node), ()))}
+    def _with_above(self, pairs: Pairs, above: Above) -> Pairs:
+        found = pairs | {(other, graph) for node, graph in pairs for other in find_above(self.terms, above, node)}
         return {(node, graph) for node, graph in found if self.terms.kinds[node] < LITERAL}
 
 

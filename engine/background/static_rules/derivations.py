@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.background.reasoning.rdfs_entailment import is_odd, of_several
+from engine.background.reasoning.rdfs_entailment import find_above, is_odd, of_several
 from engine.background.reasoning.rdfs_schema import PROPERTY, SUBCLASS, SUBPROPERTY, TYPE, Schema
 from engine.background.static_rules.explanation import Explainer, RuleStep
 from engine.background.static_rules.joins import Joins
@@ -293,9 +293,8 @@ class Derivations:
         for predicate in before.base.keys() | lower.base.keys():
             if before.base.get(predicate) is not lower.base.get(predicate):
                 found.add(predicate)
-                term = self.terms.term(predicate)
-                assert term is not None
-                found.update(self.terms.intern(str(above)) for above in lower.schema.predicates.get(term, ()))
+                term = self.terms.get_term(predicate)
+                found.update(self.terms.intern_terms(lower.schema.predicates.get(term, ())))
                 if term in lower.schema.subjects or term in lower.schema.objects:
                     found.add(lower.vocabulary[TYPE])
         return found
@@ -439,13 +438,9 @@ class _Edges:
             found = self.made._edges[key] = DatalogRule(Atom(head, arguments), (Atom(source, body), *more), resource=True, variables=3)
         return found
 
-    def _read_term_of(self, number: int) -> Term:
-        found = self.made.terms.term(number)
-        assert found is not None
-        return found
-
-    def _intern_terms(self, terms: Sequence[Term]) -> list[int]:
-        return [self.made.terms.intern(str(term)) for term in terms]
+    @property
+    def _terms(self) -> TermTable:
+        return self.made.terms
 
     def _predicates(self, source: Relation) -> list[int]:
         """Return a written predicate and those above it."""
@@ -454,13 +449,13 @@ class _Edges:
         if known[0] is not self._schema:
             known = self.made._above = self._schema, {}
         if number not in known[1]:
-            above = self._intern_terms(self._schema.predicates.get(self._read_term_of(number), ()))
+            above = find_above(self._terms, self._schema.predicates, number)
             known[1][number] = list(dict.fromkeys([number, *above]))
         return known[1][number]
 
     def _kinds(self, source: Relation, place: int) -> list[int]:
         types = self._schema.subjects if place == X else self._schema.objects
-        return self._intern_terms(types.get(self._read_term_of(source.key.predicate), ()))
+        return find_above(self._terms, types, source.key.predicate)
 
     def _class_pairs(self) -> Relation:
         return self.made._relation(RelationKey(_ABOVE), 2)
@@ -481,7 +476,7 @@ class _Edges:
             for kind in self._kinds(source, place):
                 yield from typed(place, kind)
         if own:
-            for kind in dict.fromkeys((own, *self._intern_terms(self._schema.classes.get(self._read_term_of(own), ())))):
+            for kind in dict.fromkeys((own, *find_above(self._terms, self._schema.classes, own))):
                 yield from typed(X, kind)
         elif is_type and not wanted:
             yield self._edge(view, (X, Y), source, (X, Y))
@@ -496,9 +491,9 @@ class _Edges:
         body: tuple[Argument, ...] = (X,) if own else (X, Y)
         kinds = [self.lower.vocabulary[PROPERTY], *self._kinds(source, X), *([] if own else self._kinds(source, Y)), *([own] if own else [])]
         for kind in dict.fromkeys(kinds):
-            for each in dict.fromkeys((kind, *self._intern_terms(self._schema.classes.get(self._read_term_of(kind), ())))):
+            for each in dict.fromkeys((kind, *find_above(self._terms, self._schema.classes, kind))):
                 yield self._edge(view, (each, each), source, body)
-                for above in self._intern_terms(self._schema.classes.get(self._read_term_of(each), ())):
+                for above in find_above(self._terms, self._schema.classes, each):
                     yield self._edge(view, (each, above), source, body)
         if source.key.predicate == self.lower.vocabulary[TYPE] and not own:
             yield self._edge(view, (Y, Y), source, (X, Y))
@@ -510,6 +505,6 @@ class _Edges:
         own: tuple[Argument, ...] = (X,) if source.key.kind else (X, Y)
         spoken = [*self._predicates(source), *(self.lower.vocabulary[k] for k in (TYPE, SUBCLASS, SUBPROPERTY))]
         for each in dict.fromkeys(spoken):
-            for above in dict.fromkeys((each, *self._intern_terms(self._schema.properties.get(self._read_term_of(each), ())))):
+            for above in dict.fromkeys((each, *find_above(self._terms, self._schema.properties, each))):
                 yield self._edge(view, (each, above), source, own)
                 yield self._edge(view, (above, above), source, own)

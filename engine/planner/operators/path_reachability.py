@@ -19,6 +19,7 @@ from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 
 @dataclass(slots=True)
@@ -39,35 +40,11 @@ def is_reachable(pattern: a.Pattern, other: Scope) -> bool:
     if not isinstance(pattern, a.Path) or pattern.place.graph is not None or pattern.subject == pattern.object:
         return False
     known = [not isinstance(end, Variable) or end in other.certain for end in (pattern.subject, pattern.object)]
-    return any(known) and any(_links(pattern)) and not _with_more_than_links(pattern.path)
-
-
-def _with_more_than_links(path: a.PropertyPath) -> bool:
-    match path:
-        case a.Link():
-            return False
-        case a.Negated():
-            return True
-        case a.Inverse(inner) | a.OneOrMore(inner) | a.ZeroOrOne(inner) | a.ZeroOrMore(inner):
-            return _with_more_than_links(inner)
-        case a.Sequence(left, right) | a.Alternative(left, right):
-            return _with_more_than_links(left) or _with_more_than_links(right)
-        case _:
-            assert_never(path)
+    return any(known) and any(_links(pattern)) and not any(isinstance(node, a.Negated) for node in walk_nodes(pattern.path))
 
 
 def _links(pattern: a.Path) -> Iterator[a.TriplePattern]:
-    pending: list[a.PropertyPath] = [pattern.path]
-    while pending:
-        match pending.pop():
-            case a.Link(predicate):
-                yield a.TriplePattern(Variable("s"), predicate, Variable("o"))
-            case a.Inverse(inner) | a.OneOrMore(inner) | a.ZeroOrOne(inner) | a.ZeroOrMore(inner):
-                pending.append(inner)
-            case a.Sequence(left, right) | a.Alternative(left, right):
-                pending += (left, right)
-            case a.Negated():
-                pass
+    return (a.TriplePattern(Variable("s"), node.predicate, Variable("o")) for node in walk_nodes(pattern.path) if isinstance(node, a.Link))
 
 
 def is_path_deep(builder: PlanBuilder, pattern: a.Path) -> bool:

@@ -21,6 +21,7 @@ from engine.rewrite.resolve_datasets import join_graph_names
 from engine.triples.relation import distinct
 from epsparql import algebra as a
 from epsparql.terms import TermOrVariable, Variable
+from epsparql.trees import walk_nodes
 
 Pairs = list[tuple[int, int]]
 Leaves = list[tuple[Target, Target]]
@@ -55,17 +56,7 @@ def plan_path(builder: PlanBuilder, pattern: a.Path, target: Target, span: int, 
 
 def keeps_steps(path: a.PropertyPath) -> bool:
     """Return whether walks of a path wait for further steps."""
-    match path:
-        case a.Link() | a.Negated():
-            return False
-        case a.Inverse(inner) | a.ZeroOrOne(inner):
-            return keeps_steps(inner)
-        case a.Alternative(left, right):
-            return keeps_steps(left) or keeps_steps(right)
-        case a.Sequence() | a.ZeroOrMore() | a.OneOrMore():
-            return True
-        case _:
-            assert_never(path)
+    return any(isinstance(node, a.Sequence | a.ZeroOrMore | a.OneOrMore) for node in walk_nodes(path))
 
 
 # ---------------------------------------------------------------- walks

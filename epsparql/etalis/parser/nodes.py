@@ -6,7 +6,7 @@ from typing import Any, cast
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.faults import TERM, unexpected_operator
 from epsparql.etalis.parser.keywords import AMOUNTS, CONDITIONS, EVENTS, GOALS, MOST_OPERATORS, OUTPUT, SYNONYMS
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_conjuncts, refuse
+from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, join_goals, list_conjuncts, refuse
 from epsparql.etalis.parser.terminals import ProgramText, refuse_operators, span_after
 from epsparql.parser.elements import QueryText, Sign
 from epsparql.trees import replace_fields
@@ -135,7 +135,8 @@ def _climb_pattern(source: QueryText, found: Found, at: int, most: int) -> tuple
         if operators > MOST_OPERATORS:
             refuse_operators(source, sign.span, "rules for parts of the pattern")
         if sign.value in CONDITIONS:
-            left, at = Struct(":where", (left, _join_goals(found[at + 1], sign.span)), sign.span), at + 2
+            goals = found[at + 1] if isinstance(found[at + 1], tuple) else (found[at + 1],)
+            left, at = Struct(":where", (left, join_goals(goals, sign.span)), sign.span), at + 2
         elif sign.value in AMOUNTS:
             left, at = Struct(f":{sign.value}", (left, found[at + 1]), sign.span), at + 2
         else:
@@ -146,15 +147,6 @@ def _climb_pattern(source: QueryText, found: Found, at: int, most: int) -> tuple
 
 def build_braces(source: QueryText, found: Found) -> tuple[Term, ...]:
     return tuple(part for part in found if not isinstance(part, Sign))
-
-
-def _join_goals(condition: Term | tuple[Term, ...], span: Span) -> Term:
-    if not isinstance(condition, tuple):
-        return condition
-    whole = condition[0]
-    for goal in condition[1:]:
-        whole = Struct(",", (whole, goal), span)
-    return whole
 
 
 def build_parenthesis(source: QueryText, found: Found) -> Term:

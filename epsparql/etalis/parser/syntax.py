@@ -1,9 +1,10 @@
 """This module defines the syntax tree of the ETALIS Language for Events: terms as in Prolog, each with its place."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from typing import NoReturn
 
 from epsparql.errors import QueryError, Span
@@ -141,3 +142,8 @@ def list_conjuncts(term: Term) -> list[Term]:
         else:
             found.append(each)
     return found
+
+
+def join_goals(goals: Sequence[Term], span: Span, operator: str = ",") -> Term:
+    """Return goals as one that holds where all of them do (or, with ";", where one does); none are `true`."""
+    return reduce(lambda whole, goal: Struct(operator, (whole, goal), span), goals) if goals else Name("true", span)

@@ -11,7 +11,7 @@ from itertools import islice
 from epsparql.errors import Warning_
 from epsparql.etalis.parser.constants import ground_term, instant_parts, list_literal, nesting, read_parts, struct_literal
 from epsparql.etalis.parser.program import Program, StaticRule
-from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
+from epsparql.etalis.parser.syntax import ListTerm, Name, Struct, Term, VariableTerm, as_struct, join_goals, list_conjuncts, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import TERM, is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS, Value, literal_of_value, value_of_literal
 from epsparql.etalis.statics.goals import COMPARISONS, Key, Statics, is_expression, list_branches, variables_of
@@ -66,10 +66,7 @@ def _without_last_cut(program: Program, rule: StaticRule) -> StaticRule:
     if not (goals and isinstance(goals[-1], Name) and goals[-1].text == "!"):
         return rule
     program.warnings.append(Warning_("ignored", "a cut that ends a rule is ignored: all answers count", goals[-1].span))
-    whole: Term = Name("true", rule.span)
-    for goal in goals[:-1]:
-        whole = Struct(",", (whole, goal), rule.span)
-    return StaticRule(rule.head, whole, rule.span)
+    return StaticRule(rule.head, join_goals(goals[:-1], rule.span), rule.span)
 
 
 def _check_head(program: Program, rule: StaticRule) -> None:

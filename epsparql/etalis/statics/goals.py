@@ -10,7 +10,20 @@ from itertools import count
 from epsparql.etalis.parser.constants import predicate_atom
 from epsparql.etalis.parser.keywords import OUTPUT
 from epsparql.etalis.parser.program import Program, StaticRule
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
+from epsparql.etalis.parser.syntax import (
+    ListTerm,
+    Name,
+    Num,
+    Str,
+    Struct,
+    Term,
+    VariableTerm,
+    as_struct,
+    join_goals,
+    list_conjuncts,
+    list_variables,
+    refuse,
+)
 from epsparql.etalis.parser.vocabulary import is_iri
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.lists import LIST_FUNCTIONS
@@ -110,7 +123,7 @@ class Statics:
         if key == (";", 2) and isinstance(choice := atom.args[0], Struct) and (choice.name, len(choice.args)) == ("->", 2):
             return [Struct("->", tuple(self._conjunction(part, atom) for part in (*choice.args, atom.args[1])), choice.span)]
         if key in ((",", 2), (";", 2)):
-            return [_rejoin(atom, [self._conjunction(part, atom) for part in atom.args])]
+            return [Struct(atom.name, tuple(self._conjunction(part, atom) for part in atom.args), atom.span)]
         if key == ("->", 2):
             return [*self.expand(atom.args[0]), *self.expand(atom.args[1])]
         if key == ("findall", 3) and not self.is_own(key):
@@ -153,11 +166,7 @@ class Statics:
         return [Struct(atom.name, tuple(args), atom.span, atom.iri), *goals] if goals else [atom]
 
     def _conjunction(self, goal: Term, atom: Struct) -> Term:
-        goals = self.expand(goal)
-        whole: Term = goals[0] if goals else Name("true", atom.span)
-        for each in goals[1:]:
-            whole = Struct(",", (whole, each), atom.span)
-        return whole
+        return join_goals(self.expand(goal), atom.span)
 
     def _unfold(self, atom: Struct, rules: list[StaticRule]) -> list[Term]:
         alternatives: list[Term] = []
@@ -172,16 +181,8 @@ class Statics:
             self._unfolded += len(goals)
             if self._unfolded > MOST_UNFOLDED:
                 refuse(f"the conditions are unfolded to more than {MOST_UNFOLDED:,} goals", atom.span, self.text, "conditions that call fewer others")
-            whole: Term = goals[0] if goals else Name("true", atom.span)
-            for each in goals[1:]:
-                whole = Struct(",", (whole, each), atom.span)
-            alternatives.append(whole)
-        if len(alternatives) == 1:
-            return list_conjuncts(alternatives[0])
-        whole = alternatives[0]
-        for each in alternatives[1:]:
-            whole = Struct(";", (whole, each), atom.span)
-        return [whole]
+            alternatives.append(join_goals(goals, atom.span))
+        return list_conjuncts(alternatives[0]) if len(alternatives) == 1 else [join_goals(alternatives, atom.span, ";")]
 
     # ------------------------------------------------------------ order
     def find_missing(self, goal: Term, bound: Set[str], shared: Set[str]) -> set[str] | None:
@@ -294,10 +295,6 @@ def closed_variables(goal: Term) -> set[str]:
             case "findall", (template, inner, _):
                 return variables_of(template) | variables_of(inner)
     return set()
-
-
-def _rejoin(atom: Struct, parts: list[Term]) -> Term:
-    return Struct(atom.name, tuple(parts), atom.span)
 
 
 def variables_of(term: Term) -> set[str]:

@@ -1,7 +1,6 @@
 """Shows why a query has found nothing. Nothing is counted while nobody asks."""
 
 import asyncio
-from http import HTTPStatus
 from typing import Literal
 
 from fastapi import APIRouter
@@ -86,7 +85,7 @@ class DiagnosisDocument(BaseModel):
     "/queries/{name}/diagnosis",
     dependencies=[READ],
     summary="Say why the query finds nothing",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    responses=describe_responses([404, 409]),
 )
 async def get_diagnosis(name: Name, service: Shared) -> DiagnosisDocument:
     registration = service.catalog.get_query(name)

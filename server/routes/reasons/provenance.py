@@ -106,9 +106,9 @@ class WhyDocument(SolutionDocument):
     dependencies=[READ],
     summary="Explain a solution by occurrences, rules and inference steps",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.CONFLICT, HTTPStatus.GONE, HTTPStatus.SERVICE_UNAVAILABLE,
+        [400, 404, 406, 409, 410, 503],
         success={200: {"description": "A derivation of the solution, as JSON or in PROV-O", "model": WhyDocument, "content": {TURTLE: {},
-        N_TRIPLES: {}}}},
+        N_TRIPLES: {}}}}
     ),
     response_class=Response,
 )  # fmt: skip

@@ -1,7 +1,6 @@
 """Shows what queries do not see of a stream: late events, and rows that did not map."""
 
 import json
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -15,7 +14,7 @@ from pipeline.mapping.mapper import LONGEST_TEXT, MappedBody
 from pipeline.rejected_rows import Rejected
 from pipeline.source_positions import LONGEST_HEADER, parse_source
 from server.dependencies import INGEST, Shared
-from server.http.body_parsing import parse_json_object, read_body, read_text_member
+from server.http.body_parsing import describe_body, describe_content, parse_json_object, read_body, read_text_member
 from server.http.path_names import Name
 from server.http.problem_details import bad_request, describe_responses
 from server.routes.streams.ingest import Accepted
@@ -23,9 +22,7 @@ from server.routes.streams.ingest import Accepted
 router = APIRouter(tags=["streams"])
 _LETTER = ("reason", "text", "field")
 FEED_RESPONSES = describe_responses(
-    HTTPStatus.NOT_FOUND,
-    HTTPStatus.GONE,
-    success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}},
+    [404, 410], success={200: {"description": "Each line is a JSON object.", "content": {NDJSON: {"schema": {"type": "string"}}}}}
 )
 After = Annotated[int, Query(ge=0, description="This is the `offset` of the last line that was already read.")]
 MostLines = Annotated[int, Query(ge=1, le=100_000, description="This limits the lines. Whole bodies are returned, so there may be a few more.")]
@@ -93,10 +90,8 @@ class DeadLetter(BaseModel):
     status_code=202,
     response_model_exclude_none=True,
     summary="Put a message that cannot be read into the stream's dead-letter feed",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.TOO_MANY_REQUESTS),
-    openapi_extra={
-        "requestBody": {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/DeadLetter"}}}},
-    },
+    responses=describe_responses([400, 409, 413, 429]),
+    openapi_extra=describe_body({"application/json": describe_content("DeadLetter")}),
 )
 async def post_rejected(
     name: Name,

@@ -26,6 +26,8 @@ from pipeline.source_positions import LONGEST_HEADER, Source, parse_source
 from pipeline.time_units import describe_wrong_unit
 from server.dependencies import INGEST, Shared
 from server.http.body_parsing import (
+    describe_body,
+    describe_content,
     read_body,
 )
 from server.http.path_names import Name
@@ -92,15 +94,7 @@ EXAMPLES = {
 :g { :a :value 21.5 }
 """,
 }
-_EVENTS_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            media: {"schema": {"type": "string"}} | ({"example": EXAMPLES[media]} if media in EXAMPLES else {})
-            for media in (*MEDIA_TYPES, *MAPPED_TYPES)
-        },
-    }
-}
+_EVENTS_BODY = describe_body({media: describe_content(example=EXAMPLES.get(media)) for media in (*MEDIA_TYPES, *MAPPED_TYPES)})
 
 
 _SOURCE_HEADER = (
@@ -141,14 +135,7 @@ _read_times.__signature__ = inspect.signature(EventTimes)  # type: ignore[attr-d
     status_code=202,
     response_model_exclude_none=True,
     summary="Send events; the answer comes when they are durable",
-    responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.CONFLICT,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        HTTPStatus.TOO_MANY_REQUESTS,
-    ),
+    responses=describe_responses([400, 409, 413, 415, 422, 429]),
     openapi_extra=_EVENTS_BODY,
 )
 async def post_events(

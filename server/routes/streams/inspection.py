@@ -26,7 +26,7 @@ router = APIRouter(tags=["streams"])
 MOST_EVENTS, MOST_NAMES = 1000, 1000
 MOST_SHOWN, LONGEST_SHOWN = 16_000_000, 1000
 """An answer with events has at most this many characters, and a name or example in a profile at most this many."""
-_NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
+_NO_STREAM = describe_responses([404])
 
 
 class SeenDocument(BaseModel):
@@ -77,12 +77,7 @@ class ProfileDocument(BaseModel):
     dependencies=[INGEST],
     summary="Show the last events of a stream, the newest first, or follow them as Server-Sent Events",
     responses=describe_responses(
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.GONE,
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        HTTPStatus.TOO_MANY_REQUESTS,
+        [400, 404, 406, 410, 413, 429],
         success={
             200: {
                 "description": "Each line is an event. The header Epsparql-Read-From is the log position back to which the server read. "

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from epsparql.events.media_types import CSV, JSON, LINES
 from pipeline.mapping.mapping import check_base
 from server.dependencies import INGEST, Shared
-from server.http.body_parsing import read_body, read_media_type
+from server.http.body_parsing import describe_body, describe_content, read_body, read_media_type
 from server.http.path_names import Name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.routes.streams.ingest import EXAMPLES, get_stream_settings
@@ -45,15 +45,8 @@ class MappingProposal(BaseModel):
     "/streams/{name}/mapping",
     dependencies=[INGEST],
     summary="Propose a mapping from the rows of a body; nothing is set or sent",
-    responses=describe_responses(
-        HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE, HTTPStatus.UNPROCESSABLE_ENTITY
-    ),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {media: {"schema": {"type": "string"}, "example": EXAMPLES[media]} for media in (CSV, JSON, LINES)},
-        }
-    },
+    responses=describe_responses([400, 413, 415, 422]),
+    openapi_extra=describe_body({media: describe_content(example=EXAMPLES[media]) for media in (CSV, JSON, LINES)}),
 )
 async def propose_stream_mapping(
     name: Name,

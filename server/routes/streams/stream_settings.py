@@ -24,6 +24,8 @@ from pipeline.source_positions import LONGEST_ID, MOST_DECLARED, SourceState
 from pipeline.time_units import describe_wrong_unit
 from server.dependencies import ADMIN, INGEST, Feeder, Shared
 from server.http.body_parsing import (
+    describe_body,
+    describe_content,
     format_duration,
     parse_json_object,
     read_body,
@@ -60,7 +62,7 @@ _SETTINGS = (
 _LONGEST_IRI = 1000
 _SHOWN = 200  # a message shows this many characters of a name
 _NAMED = 5  # a message names this many of the queries that use a stream
-_NO_STREAM = describe_responses(HTTPStatus.NOT_FOUND)
+_NO_STREAM = describe_responses([404])
 
 
 class StreamDocument(BaseModel):
@@ -203,27 +205,19 @@ def _document(service: Service, stream: Stream) -> StreamDocument:
     )
 
 
-_SETTINGS_BODY: dict[str, Any] = {
-    "requestBody": {
-        "content": {
-            "application/json": {
-                "schema": {"$ref": "#/components/schemas/StreamSettings"},
-                "example": {
-                    "max_delay": "PT10S",
-                    "description": "readings of all stations",
-                    "mapping": {"time": "ts", "base": "http://example.org/", "subject": "sensor/{sensor}", "properties": {"temp": ":temperature"}},
-                },
-            }
-        }
-    }
+_SETTINGS_EXAMPLE = {
+    "max_delay": "PT10S",
+    "description": "readings of all stations",
+    "mapping": {"time": "ts", "base": "http://example.org/", "subject": "sensor/{sensor}", "properties": {"temp": ":temperature"}},
 }
+_SETTINGS_BODY = describe_body({"application/json": describe_content("StreamSettings", _SETTINGS_EXAMPLE)}, required=False)
 
 
 @router.put(
     "/streams/{name}",
     dependencies=[ADMIN],
     summary="Create a stream or change its settings",
-    responses=describe_responses(HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT, success={201: {"description": "Created", "model": StreamDocument}}),
+    responses=describe_responses([400, 409], success={201: {"description": "Created", "model": StreamDocument}}),
     openapi_extra=_SETTINGS_BODY,
 )
 async def put_stream(name: Name, request: Request, response: Response, service: Shared) -> StreamDocument:
@@ -345,7 +339,7 @@ async def get_stream(name: Name, service: Shared) -> StreamDocument:
     dependencies=[ADMIN],
     status_code=204,
     summary="Delete a stream that no running query reads or writes; its solutions stay",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
+    responses=describe_responses([404, 409]),
 )
 async def delete_stream(name: Name, service: Shared) -> None:
     async with service.catalog.changing:
@@ -379,7 +373,7 @@ async def finish_stream(name: Name, service: Shared) -> StreamDocument:
     "/streams/{name}/sources",
     dependencies=[INGEST],
     summary="List the sources of a stream with their durable positions, from which to read on",
-    responses=describe_responses(HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE),
+    responses=describe_responses([404, 503]),
 )
 async def list_sources(name: Name, service: Shared) -> SourceList:
     declared = service.catalog.get_stream(name).sources

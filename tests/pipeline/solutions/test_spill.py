@@ -24,9 +24,11 @@ def objects(store: Path) -> set[str]:
 
 def test_they_are_read_as_they_were_and_swept_when_taken(tmp_path: Path) -> None:
     spill, long = Spill(str(tmp_path)), solutions(40_000)
-    one, other = (spill.put(3, 7, long) for _ in range(2))  # of two workers
-    later = spill.put(7, 11, long)
-    assert spill.read(one).equals(long)
+    one, other = (spill.send_solutions(3, 7, long) for _ in range(2))  # of two workers
+    later = spill.send_solutions(7, 11, long)
+    assert isinstance(one, str)
+    assert spill.receive_solutions(one).equals(long)
+    assert spill.receive_solutions(spill.send_solutions(0, 3, solutions(3))).equals(solutions(3))
     (tmp_path / "spill" / "another.txt").touch()
     spill.sweep(6)
     assert objects(tmp_path) == {one, other, later, "another.txt"}
@@ -38,4 +40,4 @@ def test_they_are_read_as_they_were_and_swept_when_taken(tmp_path: Path) -> None
 
 def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreFailed, match=r"3-7-0\.arrow"):
-        Spill(str(tmp_path)).read("3-7-0.arrow")
+        Spill(str(tmp_path)).receive_solutions("3-7-0.arrow")

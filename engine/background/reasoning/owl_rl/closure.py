@@ -196,10 +196,7 @@ class Closure:
         self._shift(self._lifted())
 
     def _statement(self, s: int, p: int, o: int) -> Statement[Term]:
-        subject, value = self.terms.term(s), self.terms.term(o)
-        assert subject is not None
-        assert value is not None
-        return subject, self._relations[p], value
+        return self.terms.get_term(s), self._relations[p], self.terms.get_term(o)
 
     def _tidy(self) -> None:
         """Remove what rules have seen that no rule asks for any more, because those that did are gone."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from engine.background.reasoning.owl_rl.rules import UP, RuleVocabulary
 from engine.background.reasoning.owl_rl.triple_index import Fact
+from engine.background.reasoning.rdfs_entailment import find_above
 from engine.background.reasoning.rdfs_schema import Schema
 from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.triples.relation import EMPTY
@@ -68,7 +69,7 @@ class Lift:
     @cached_property
     def _below(self) -> set[Term]:
         """Return the classes that rules ask for, and those below these."""
-        asked = [*map(self._read_term, self._asked)]
+        asked = [*map(self.terms.get_term, self._asked)]
         return self.schema.classes.all_below(asked).union(asked)
 
     def forget(self) -> None:
@@ -83,10 +84,10 @@ class Lift:
             (before.schema.classes.differing(self.schema.classes) & (before._below | self._below)) if before.schema is not self.schema else set()
         )
         for lift in (before, self) if asked else ():
-            terms = [*map(self._read_term, asked)]
+            terms = [*map(self.terms.get_term, asked)]
             classes |= lift.schema.classes.all_below(terms).union(terms)
         properties = before.schema.properties.differing(self.schema.properties)
-        return Concerned({*self._numbers(classes), *self._numbers(properties)}, self.same ^ before.same)
+        return Concerned({*self.terms.intern_terms(classes), *self.terms.intern_terms(properties)}, self.same ^ before.same)
 
     def reads_objects(self, predicate: int) -> bool:
         """Return whether it matters what is above an object."""
@@ -112,10 +113,10 @@ class Lift:
         return found
 
     def _use(self, predicate: int) -> Use:
-        schema, names, term = self.schema, self.names, self._read_term(predicate)
-        above = {predicate, *self._numbers(schema.predicates.get(term, ()))}
+        schema, names, term = self.schema, self.names, self.terms.get_term(predicate)
+        above = {predicate, *self.terms.intern_terms(schema.predicates.get(term, ()))}
         typed = (
-            [kind for kind in self._numbers(kinds) if (names.type, kind) in self.classes]
+            [kind for kind in self.terms.intern_terms(kinds) if (names.type, kind) in self.classes]
             for kinds in (schema.subjects.get(term), schema.objects.get(term))
         )
         closed = {names.type, names.on_property, *names.of_classes, *names.most}
@@ -125,8 +126,8 @@ class Lift:
     def kind(self, class_: int) -> tuple[int, ...]:
         found = self.kinds.get(class_)
         if found is None:
-            term = self._read_term(class_)
-            above = self._numbers(self.schema.classes.get(term)) if term in self._below else []
+            term = self.terms.get_term(class_)
+            above = find_above(self.terms, self.schema.classes, class_) if term in self._below else []
             found = self.kinds[class_] = tuple(each for each in dict.fromkeys((class_, *above)) if each in self._asked)
         return found
 
@@ -142,7 +143,7 @@ class Lift:
                 closed = above if above == names.type else UP + above
                 found.update((s, closed, kind) for kind in self.kind(o) if (closed, kind) in self.classes)
             elif above == names.on_property:
-                found.update((s, UP + above, each) for each in (o, *self._numbers(self.schema.properties.get(self._read_term(o)))))
+                found.update((s, UP + above, each) for each in (o, *find_above(self.terms, self.schema.properties, o)))
             elif above in names.most and is_one(self.terms.text(o)):
                 found.add((s, UP + above, names.one))
         if self.same:
@@ -163,14 +164,6 @@ class Lift:
             yield o, names.subclass, o
         if p in (names.subclass, names.subproperty):
             yield from ((each, p, each) for each in (s, o) if each in self.same)
-
-    def _read_term(self, number: int) -> Term:
-        found = self.terms.term(number)
-        assert found is not None
-        return found
-
-    def _numbers(self, terms: Iterable[Term]) -> list[int]:
-        return [self.terms.intern(str(term)) for term in terms]
 
 
 def is_one(literal: str) -> bool:
