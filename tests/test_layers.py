@@ -139,7 +139,7 @@ ARROWS = {
     "pipeline/slices": "pipeline/errors.py pipeline/log pipeline/solutions",
     "pipeline/solutions": "pipeline/errors.py pipeline/formats/batches pipeline/formats/rdf pipeline/head_poll.py pipeline/log pipeline/log/encoding",
     "pipeline/source_positions.py": "pipeline/errors.py",
-    "pipeline/spark": "pipeline/errors.py pipeline/hidden_modules.py pipeline/log pipeline/log/encoding pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/slices pipeline/solutions pipeline/status_files.py",
+    "pipeline/spark": "pipeline/errors.py pipeline/hidden_modules.py pipeline/log pipeline/object_store pipeline/partition_count.py pipeline/runners pipeline/slices pipeline/solutions pipeline/status_files.py",
     "pipeline/trials": "pipeline/errors.py pipeline/formats/batches pipeline/log pipeline/partition_count.py pipeline/registrations pipeline/runners pipeline/slices pipeline/solutions",
     "server/admission.py": "server/http server/query_output server/settings.py",
     "server/app.py": "server/background server/connectors server/http server/observability server/routes server/routes/reasons server/routes/streams server/service.py server/subscriptions server/trials server/webhook_delivery",
