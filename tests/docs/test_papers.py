@@ -1,10 +1,8 @@
 """docs/papers.md: every query on the page, over the feed beside it, through the engine and the reference evaluator."""
 
-import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyoxigraph
@@ -12,7 +10,6 @@ import pytest
 
 from epsparql.terms import XSD, Iri, Literal, Term, Variable
 from pipeline.query_tests.timelines import declare_prefixes
-from tests.epsparql.builders import SHARED
 from tests.reference.evaluator import Occurrence, Triple
 from tests.support import feeds
 from tests.support.ntriples import parse_statement
@@ -92,9 +89,6 @@ SOLUTIONS = [
     ("(6)", "What the prose says", ["average=8 @0.5-0.5", "average=9 @0.5-1", "average=12.6667 @0.5-5", "average=20 @1-10.9"]),
     ("Slow traffic", "As printed", []),
     ("Slow traffic", "With the misprints mended", ["road=e6 speed=70 @0-0.01", "road=e20 speed=40 @0.1-0.13"]),
-    ("Slow readings", "A variant", ["sensor=s1 speed1=50 speed2=40 @1-1.015", "sensor=s1 speed1=50 speed2=30 @1-1.02",
-                                        "sensor=s1 speed1=40 speed2=30 @1.015-1.02"]),
-    ("Slow readings", "Slow throughout", ["sensor=s1 speed1=40 speed2=30 @1.015-1.02"]),
 ]  # fmt: skip
 
 
@@ -115,16 +109,3 @@ def test_the_average_reads_what_the_counts_write(run: Run, heading: str, average
 def test_every_query_of_the_page_is_run() -> None:
     headings = re.findall(r"^### (.*)\n```sparql", PAGE, re.MULTILINE)
     assert sorted(headings) == sorted([heading for _, heading, _ in SOLUTIONS] + ["As printed", "With the misprints mended"])
-
-
-ROADS = SHARED / "data" / "nab-traffic"
-
-
-@pytest.mark.skipif(not ROADS.exists(), reason="the traffic data is not beside the project")
-@pytest.mark.parametrize(("road", "pairs"), [("speed_6005", 26), ("speed_7578", 305)])
-def test_slow_traffic_on_real_roads(road: str, pairs: int) -> None:
-    stream = []
-    for row in csv.DictReader((ROADS / f"{road}.csv").read_text().splitlines()):
-        instant = round(datetime.fromisoformat(row["timestamp"]).replace(tzinfo=UTC).timestamp()) * feeds.SECOND
-        stream.append(Occurrence((feeds.term(road), feeds.term("speed"), feeds.term(row["value"])), instant, instant))
-    assert found(run_engine, {"query": query("Slow readings", "A variant")}, "query", stream).total() == pairs
