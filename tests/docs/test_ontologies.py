@@ -1,6 +1,4 @@
-"""docs/background.md and ontologies/README.md: the papers' examples over ontologies/, through `epsparql replay`, with the
-solutions that stand there.
-"""
+"""ontologies/README.md: the papers' examples over ontologies/, through `epsparql replay`, with the solutions that stand there."""
 
 import json
 import re
@@ -15,7 +13,7 @@ import pytest
 from server.cli.commands import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = "".join((ROOT / page).read_text(encoding="utf-8") for page in ("docs/background.md", "ontologies/README.md"))
+PAGE = (ROOT / "ontologies" / "README.md").read_text(encoding="utf-8")
 TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
@@ -30,7 +28,7 @@ class KnowledgeExample:
 
 
 def examples() -> Iterator[KnowledgeExample]:
-    for section in re.findall(r"^## .*?(?=^## |\Z)", PAGES, re.DOTALL | re.MULTILINE):
+    for section in re.findall(r"^## .*?(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE):
         if "\n**background** " not in section:
             continue
         title = section.partition("\n")[0].removeprefix("## ")
