@@ -5,7 +5,8 @@ A table stands between two marks of the page, of which the first says what it ha
     <!-- figures runs where length=10: query, report, groups, events_per_cpu_s as events per CPU second -->
     <!-- end -->
 
-The lines are those of `runs.jsonl` whose `length` is 10 and which have a `query`. A key with a dot, such as
+The lines are those of `runs.jsonl` whose `length` is 10 and which have a `query`. Several conditions are joined by
+"and". A key with a dot, such as
 `busiest_s.4`, is a member of a member.
 """
 
@@ -50,8 +51,8 @@ def _read(file: Path) -> Sequence[dict[str, Any]]:
 
 
 def _is_wanted(line: Mapping[str, Any], where: str | None) -> bool:
-    key, _, value = (where or "").partition("=")
-    return where is None or str(line.get(key)) == value
+    wanted = [condition.partition("=") for condition in where.split(" and ")] if where else []
+    return all(str(line.get(key)) == value for key, _, value in wanted)
 
 
 def _find(line: Mapping[str, Any], key: str) -> Any:

@@ -20,7 +20,7 @@ def test_the_page_has_the_tables_of_the_kept_lines(tmp_path: Path) -> None:
     shutil.copy(PAGE, page)
     write_tables(page, RESULTS)
     assert page.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8"), "run: python -m bench.page"
-    assert page.read_text(encoding="utf-8").count("Measured on") == 4
+    assert page.read_text(encoding="utf-8").count("Measured on") == 5
 
 
 def written(tmp_path: Path, mark: str, *lines: dict[str, object]) -> str:
@@ -32,7 +32,7 @@ def written(tmp_path: Path, mark: str, *lines: dict[str, object]) -> str:
 
 
 def test_a_table_has_the_wanted_lines_and_their_figures(tmp_path: Path) -> None:
-    mark = " where kind=x: query, rate as events/s, took.4 as of four, no_such"
+    mark = " where kind=x and query=q: query, rate as events/s, took.4 as of four, no_such"
     text = written(tmp_path, mark, LINE | {"kind": "x"}, LINE | {"kind": "y"}, {"kind": "x", "measured": "2020-01-01", "machine": "none"})
     assert text == (
         f"A\n<!-- figures b{mark} -->\n\n| query | events/s | of four | no such |\n|---|---|---|---|\n| q | 1,234,567 | 1.05 | \u2013 |\n\n"
