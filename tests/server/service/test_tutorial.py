@@ -10,7 +10,7 @@ BASE = "http://127.0.0.1:8080"
 
 
 def test_every_command_prints_what_the_page_says(url: str, tmp_path: Path) -> None:
-    assert run_page(PAGE, tmp_path, {BASE: url}) == 5
+    assert run_page(PAGE, tmp_path, {BASE: url}) == 4
 
 
 def test_the_file_holds_the_query_that_was_written_in_the_browser() -> None:
