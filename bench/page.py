@@ -35,7 +35,9 @@ def write_tables(page: Path, results: Path) -> None:
 
 def _table(mark: re.Match[str], results: Path) -> str:
     columns = [column.partition(" as ") for column in mark["columns"].split(", ")]
-    rows = [line for line in _read(results / f"{mark['name']}.jsonl") if _is_wanted(line, mark["where"]) and _find(line, columns[0][0]) is not None]
+    rows = [
+        line for line in _read_lines(results / f"{mark['name']}.jsonl") if _is_wanted(line, mark["where"]) and _find(line, columns[0][0]) is not None
+    ]
     if not rows:
         raise UnusableInput(f"{results / mark['name']}.jsonl has no line for the table of {columns[0][0]}; run epsparql bench {mark['name']} --json")
     lines = ["", f"| {' | '.join(title or key.replace('_', ' ') for key, _, title in columns)} |", "|---" * len(columns) + "|"]
@@ -44,7 +46,7 @@ def _table(mark: re.Match[str], results: Path) -> str:
     return "\n".join([*lines, "", f"Measured on {' and '.join(dates)}, {' and '.join(machines)}.", ""])
 
 
-def _read(file: Path) -> Sequence[dict[str, Any]]:
+def _read_lines(file: Path) -> Sequence[dict[str, Any]]:
     if not file.exists():
         return ()
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

@@ -6,17 +6,14 @@ completes it.
 Source: Anicic et al., *Stream reasoning and complex event processing in ETALIS*, algorithms 1 to 6.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from epsparql.etalis.parser.keywords import GOALS
 from epsparql.etalis.parser.program import EventRule, read_program
-from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, list_conjuncts
+from epsparql.etalis.parser.syntax import Struct, Term, list_conjuncts
 from epsparql.etalis.translator import split_header
+from epsparql.etalis.writer import write_term
 
-_NAMELESS = re.compile(r"_[0-9]*")
-"""The parser numbers the variables that are written as `_`."""
 _WAITS: Mapping[str, str] = {":seq": "left", ":forall_seq": "left", ":cnot": "", ":fnot": ""}
 """These sides wait; both wait under every other operator."""
 
@@ -102,29 +99,3 @@ class _Writer:
                 return _Step(f"{x} {name[1:]} {y}", waits)
             case _:
                 return _Step(write_term(term))
-
-
-def write_term(term: Term) -> str:
-    """Write a term as programs have it."""
-    match term:
-        case Name(text, _, iri):
-            return text if iri else _write_name(text)
-        case VariableTerm(name):
-            return "_" if _NAMELESS.fullmatch(name) else name
-        case Num(value, unit):
-            return f"{value}{unit}"
-        case Str(text):
-            return '"{}"'.format(text.replace('"', '""'))
-        case ListTerm(items):
-            return f"[{', '.join(map(write_term, items))}]"
-        case Struct(name, (left, right)) if name in GOALS:
-            return f"{write_term(left)}{', ' if name == ',' else f' {name} '}{write_term(right)}"
-        case Struct("\\+", (goal,)):
-            return f"\\+ ({write_term(goal)})"
-        case Struct(name, args):
-            return f"{name if term.iri else _write_name(name)}({', '.join(map(write_term, args))})"
-
-
-def _write_name(text: str) -> str:
-    plain = text[:1].islower() and text.replace("_", "a").isalnum()
-    return text if plain else "'{}'".format(text.replace("'", "''"))

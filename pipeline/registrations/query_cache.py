@@ -30,6 +30,7 @@ from epsparql.algebra import (
 )
 from epsparql.errors import QueryError, Span, Warning_
 from epsparql.etalis.binarization import list_binary_rules
+from epsparql.etalis.first_operands import write_first_operands as write_first_events
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.translator import is_program, split_header
 from epsparql.renderer.queries import render
@@ -180,8 +181,10 @@ def name_operands(text: str, default_graph: str = "all", policy: str = UNRESTRIC
 def write_first_operands(text: str, n: int) -> str | None:
     """Return the text of the query of a chain's first `n` operands; None if they are no part of it by themselves.
 
-    Raises: QueryError.
+    Of a program, it is the program of the first operands of its rules. Raises: QueryError.
     """
+    if is_program(text):
+        return write_first_events(text, n)
     from engine.rewrite.operands import select_first_operands  # as above
 
     found = select_first_operands(epsparql.parse(text).query, n)

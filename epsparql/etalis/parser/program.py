@@ -73,6 +73,7 @@ class Program:
     prefixes: dict[str, str] = field(default_factory=lambda: dict(_PREFIXES))
     dynamic: set[tuple[str, int]] = field(default_factory=set)
     warnings: list[Warning_] = field(default_factory=list)
+    outputs: list[Span] = field(default_factory=list)  # the names of triggers and of into_stream, where they stand
     places: list[tuple[object, Span]] = field(default_factory=list)  # of the patterns that events match, and of what waits for time
 
 
@@ -203,6 +204,7 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
     """Return whether a clause is a command, which then has been carried out."""
     match head.name, len(head.args):
         case (("print_trigger" | "external_trigger" | "print_event"), 1):
+            program.outputs.append(head.span)
             _add_trigger(program, head.args[0])
         case "set_etalis_flag", 2:
             _set_flag(program, head)
@@ -222,6 +224,7 @@ def _is_command(program: Program, head: Struct, windows: list[tuple[Term, Term, 
             if program.into not in (None, name):
                 refuse(f"the program writes the stream '{program.into}' already", head.span, program.text, "one into_stream in a program")
             program.into = name
+            program.outputs.append(head.span)
         case name, _ if name in OUTPUT:
             program.warnings.append(Warning_("ignored", f"the output {name} is ignored", head.span))
         case _:

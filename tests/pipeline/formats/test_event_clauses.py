@@ -9,7 +9,7 @@ from pipeline.errors import FormatError
 from pipeline.formats import etalis
 from pipeline.formats.batches import fast_path
 from pipeline.formats.etalis import parse_etalis_stream
-from tests.etalis.test_plain_clauses import OTHERS, PLAIN
+from tests.etalis.texts.test_plain_clauses import OTHERS, PLAIN
 from tests.soak import examples
 
 

@@ -228,6 +228,24 @@ def test_partial_matches_of_a_program_are_in_its_own_words(http: httpx.Client, c
     assert ask(http, name, S="Big Co") == told["partial_matches"][1:2]
 
 
+def test_a_companion_of_a_program_reports_what_its_first_operands_have_found(http: httpx.Client, client: Client, name: str, stream: str) -> None:
+    """Each rule with more operands gives an event, whose arguments are the variables that they bind."""
+    text = PROGRAM.format(stream)
+    made = http.put(f"/queries/{segment(name)}?notify_at=1", content=text, headers={"Content-Type": "text/x-etalis-event"})
+    assert (made.status_code, made.json()["companions"]) == (201, [f"{name}~1"]), made.text
+    events = "event(offer(acme, 3, 'big lot'), 1). event(offer(zeta, 4, small), 2). event(bid(acme, 3), 3)."
+    client.request("POST", f"/streams/{segment(stream)}/events", events, Content_Type="text/x-etalis-stream")
+    client.request("POST", f"/streams/{segment(stream)}/finish")
+    until(lambda: http.get(f"/queries/{segment(name + '~1')}").json()["solutions"] == 2, "the companion's events")
+    found = [(each.event, each.args) for each in client.solutions(f"{name}~1")]
+    assert found == [("deal~1", ["acme", 3]), ("rare~1", ["acme"])]
+    assert_problem(
+        http.put(f"/queries/{segment(name)}x?notify_at=3", content=text, headers={"Content-Type": "text/x-etalis-event"}), 400, "no-first-operands"
+    )
+    assert http.delete(f"/queries/{segment(name)}").status_code == 204
+    assert http.get(f"/queries/{segment(name + '~1')}").status_code == 404
+
+
 def test_the_plan_of_a_program_has_its_binary_rules(http: httpx.Client, name: str, stream: str) -> None:
     http.put(f"/queries/{segment(name)}", content=PROGRAM.format(stream), headers={"Content-Type": "text/x-etalis-event"})
     plan = http.get(f"/queries/{segment(name)}/plan", headers={"Accept": "application/json"}).json()

@@ -17,7 +17,7 @@ from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.etalis.parser.terminals import ProgramText
 from epsparql.parser.elements import MAX_DEPTH
 
-CONFORMANCE = Path(__file__).parents[3] / "shared" / "conformance"
+CONFORMANCE = Path(__file__).parents[4] / "shared" / "conformance"
 CLOSES = "an operator, or a dot that closes the clause"
 
 FAULTS = [  # the text with the place in « », what is wrong there, and what is expected
