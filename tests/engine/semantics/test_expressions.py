@@ -8,12 +8,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from engine.expressions.evaluator import ExpressionError, evaluate, parse_number, parse_term, supported, truth
-from engine.expressions.functions import FUNCTIONS
+from engine.expressions.functions import FUNCTIONS, call
 from engine.expressions.numeric import DIGITS
 from engine.expressions.temporal import civil_from_days, days_from_civil, duration_micros, format_instant, instant_micros
-from engine.expressions.values import NumericType
+from engine.expressions.values import MAX_TEXT, NumericType
 from epsparql import algebra
 from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
+from epsparql.etalis.parser.vocabulary import TERM
+from epsparql.etalis.statics.conditions import FUNCTION
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 from tests.support.ntriples import parse_term as parse_reference
 from tests.support.query_strategies import NUMERALS
@@ -420,6 +422,28 @@ CASTS = [
 @pytest.mark.parametrize(("datatype", "argument", "expected"), CASTS)
 def test_casts(datatype: str, argument: str, expected: str | None) -> None:
     assert value(algebra.Call(f"<{XSD}{datatype}>", (const(argument),))) == expected
+
+
+LONG = "x" * (MAX_TEXT // 2)
+LISTED = Literal(f"['{LONG}']", TERM)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("CONCAT", (Literal(LONG), Literal(LONG + "x"))),
+        ("REPLACE", (Literal(LONG), Literal("x"), Literal("xyz"))),
+        ("ENCODE_FOR_URI", (Literal(LONG.replace("x", " ")),)),
+        (f"<{FUNCTION}concatenate>", (LISTED, LISTED)),
+        (f"<{FUNCTION}append>", (LISTED, LISTED)),
+        (f"<{FUNCTION}cons>", (LISTED, LISTED)),
+        (f"<{FUNCTION}list>", (LISTED, LISTED)),
+        (f"<{FUNCTION}struct>", (Literal("f"), LISTED, LISTED)),
+    ],
+)
+def test_what_doubles_a_text_or_a_list_has_a_bound(function: str, arguments: tuple[Term, ...]) -> None:
+    with pytest.raises(ExpressionError):
+        call(function, arguments)
 
 
 def test_supported_functions_are_those_of_the_table() -> None:
