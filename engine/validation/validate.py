@@ -131,7 +131,7 @@ def _check_static_rule(parsed: ParsedQuery, rule: a.BackgroundRule, known: FactI
 
 
 MOST_WORK = 1_000_000_000
-"""A change of the background is refused if its static rules need joins of more rows."""
+"""A change of the background is refused if its static rules need more rows of joins, with their computed values."""
 
 
 def background_of(nquads: str, entailment: str) -> FactIndex:

@@ -57,7 +57,7 @@ def fold_groups(joins: Joins, rule: DatalogRule, groups: Ints | None) -> Ints:
     columns = joins.tuples.unpack(relation.rows.packed(), relation.arity)
     group = _group_of(joins, fold, columns)
     chosen = np.arange(len(group)) if groups is None else np.flatnonzero(is_among(group, groups))
-    joins.count_rows(len(chosen))
+    joins.count_work(len(chosen))
     chosen = chosen[_order(joins, fold, [column[chosen] for column in columns], group[chosen])]
     group, columns = group[chosen], [column[chosen] for column in columns]
     values = _read_arguments(joins, fold, columns, len(chosen))
@@ -115,7 +115,7 @@ def _evaluate(joins: Joins, argument: a.Expression, known: dict[Variable, int]) 
         value = evaluate(argument, lambda variable: joins.terms.term(known[variable]) if variable in known else None, None, None)
     except (ExpressionError, ValueError, ArithmeticError, RecursionError):  # what a library makes of an odd term is SPARQL's error as well
         return 0
-    return joins.terms.intern(str(value))
+    return joins.number_value(str(value))
 
 
 def _fold_values(joins: Joins, fold: Fold, values: Sequence[Value]) -> int:
@@ -124,4 +124,5 @@ def _fold_values(joins: Joins, fold: Fold, values: Sequence[Value]) -> int:
     worth.over(joins.terms)
     for value in values:
         held.add(value, worth)
-    return held.result(fold.aggregate.function, values, worth)
+    found = held.result(fold.aggregate.function, values, worth)
+    return joins.number_value(joins.terms.text(found)) if found and fold.aggregate.function is a.AggregateFunction.GROUP_CONCAT else found

@@ -25,6 +25,8 @@ Columns = dict[Argument, Ints]
 RowsOf = Callable[[Relation], SortedRows]
 PIECE = 1 << 20
 """A join brings at most about so many rows at a time."""
+_A_CHARACTER = 2
+"""So much work is each character of a computed value, which takes memory."""
 _APART = 1000
 """An atom that shares no variable with what is bound costs so many times more."""
 
@@ -50,7 +52,8 @@ class _Rest:
 class Joins:
     """Solves the bodies of rules.
 
-    `work` counts the rows that joins brought; beyond `most_work` (0 for no limit) EntailmentLimit is raised.
+    `work` counts the rows that joins brought, and the characters of computed values, which take memory. Beyond
+    `most_work` (0 for no limit) EntailmentLimit is raised.
     """
 
     terms: TermTable
@@ -152,7 +155,14 @@ class Joins:
             value = evaluate(condition.expression, values.get, None, None)
         except ExpressionError:
             return int(condition.wants == ERROR)
-        return 0 if condition.wants == ERROR else self.terms.intern(str(value))
+        if condition.wants == ERROR:
+            return 0
+        return self.number_value(str(value))
+
+    def number_value(self, text: str) -> int:
+        """Return the number of a computed value, in N-Triples. Raises EntailmentLimit."""
+        self.count_work(_A_CHARACTER * len(text))
+        return self.terms.intern(text)
 
     # ------------------------------------------------------------ atoms
     def _contains(self, atom: Atom, columns: Columns, n: int, rows: SortedRows) -> NDArray[np.bool_]:
@@ -179,7 +189,7 @@ class Joins:
             counts = end - begin
             ends = np.cumsum(counts)
             total = int(ends[-1])
-            self.count_rows(total)
+            self.count_work(total)
             first = 0
             while first < n:
                 before = int(ends[first - 1]) if first else 0
@@ -200,7 +210,7 @@ class Joins:
 
     def _crossed(self, columns: Columns, n: int, others: Columns, m: int) -> list[tuple[Columns, int]]:
         """Join each row with each of others; variables that both have are equal."""
-        self.count_rows(n * m)
+        self.count_work(n * m)
         pieces = []
         step = max(1, PIECE // max(m, 1))
         for first in range(0, n if m else 0, step):
@@ -228,11 +238,12 @@ class Joins:
             return columns, len(fits)
         return {argument: column[fits] for argument, column in columns.items()}, int(fits.sum())
 
-    def count_rows(self, rows: int) -> None:
-        """Count rows of work. Raises EntailmentLimit."""
-        self.work += rows
+    def count_work(self, steps: int) -> None:
+        """Count rows of joins and characters of computed values as work. Raises EntailmentLimit."""
+        self.work += steps
         if self.most_work and self.work > self.most_work:
-            raise EntailmentLimit(f"the static rules need joins of more than {self.most_work:,} rows for this change")
+            reason = f"need more than {self.most_work:,} steps for this change: rows of joins, and {_A_CHARACTER} for each computed character"
+            raise EntailmentLimit(f"the static rules {reason}")
 
 
 def _keep_rows(columns: Columns, good: NDArray[np.bool_]) -> tuple[Columns, int]:

@@ -5,9 +5,10 @@ import pytest
 
 from engine.background.static_rules import maintenance
 from engine.engine import Engine
-from engine.messages import ADD, DROP, OCCURRENCES, REPLACE, Block, CatchUp, Drop, Entry, Events, Facts, Pause, Register, Resume, StateChange
+from engine.messages import ADD, DROP, OCCURRENCES, RDFS, REPLACE, Block, CatchUp, Drop, Entry, Events, Facts, Pause, Register, Resume, StateChange
 from engine.partitioning import PartitionShare
 from engine.runtime.query_registry import Registry
+from engine.validation import validate
 from epsparql.terms import XSD
 
 PREFIX = "PREFIX : <http://e/> "
@@ -172,6 +173,21 @@ def test_a_rule_that_cannot_stand_fails_and_the_others_go_on(text: str, reason: 
     assert derived(log, "g") == {"a r b"}
     log.facts(triples("c p d"))
     assert derived(log, "g") == {"a r b", "c r d"}
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["{ ?x :p ?v . ?x :n ?n BIND(CONCAT(?v, STR(?n)) AS ?w) }", "{ SELECT ?x ?n (GROUP_CONCAT(?v) AS ?w) { ?x :p ?v . ?x :n ?n } GROUP BY ?x ?n }"],
+)
+def test_long_texts_that_rules_compute_are_work(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred triples and one text of a thousand characters would become a hundred texts."""
+    monkeypatch.setattr(validate, "MOST_WORK", 100_000)
+    facts = f'<http://e/a> <http://e/p> "{"x" * 1_000}" .\n' + "".join(f'<http://e/a> <http://e/n> "{k}" .\n' for k in range(100))
+    known = validate.background_of(facts, RDFS)
+    found = validate.background_with(known, [(1, "r", f"{PREFIX}CONSTRUCT {{ ?x :long ?w }} INTO BACKGROUND :g WHERE {where}", "all")])
+    assert "2 for each computed character" in str(found.overflow)
+    few = validate.background_of("".join(line + "\n" for line in facts.splitlines()[:40]), RDFS)
+    assert validate.background_with(few, [(1, "r", f"{PREFIX}CONSTRUCT {{ ?x :long ?w }} INTO BACKGROUND :g WHERE {where}", "all")]).overflow is None
 
 
 def test_a_log_beyond_the_limit_is_read_without_rules_until_enough_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
