@@ -17,7 +17,10 @@ class EventTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ServerSentEvent:
-    """Holds an event: its type, its data, and the last id that the stream gave; `has_own_id` says whether with this event."""
+    """Holds an event: its type, its data, and the last id that the stream gave.
+
+    `has_own_id` says whether this event gave it.
+    """
 
     kind: str
     data: bytes

@@ -52,7 +52,7 @@ def is_installed() -> bool:
 
 
 # ---------------------------------------------------------------- geometries
-def _read(term: Term) -> LocatedGeometry:
+def _read_geometry(term: Term) -> LocatedGeometry:
     """Return the geometry of a literal. Raises: ExpressionError."""
     if not isinstance(term, Literal) or term.datatype != WKT or len(term.lexical) > MOST_TEXT:
         raise ExpressionError
@@ -148,7 +148,7 @@ def _relation(name: str) -> Callable[[Term, Term], bool]:
     def relate(left: Term, right: Term) -> bool:
         import shapely
 
-        first, second = _read(left), _read(right)
+        first, second = _read_geometry(left), _read_geometry(right)
         try:
             if name == "within":  # the prepared geometry of `contains` is its first one
                 return bool(shapely.contains(_move(second, first.system), first.geometry))
@@ -171,7 +171,7 @@ def distance(left: Term, right: Term, unit: Term) -> float:
     """
     import shapely
 
-    first, second = _read(left), _read(right)
+    first, second = _read_geometry(left), _read_geometry(right)
     try:
         if (angle := _unit(unit, _DEGREES)) is not None:
             return float(shapely.distance(first.geometry, _move(second, first.system))) / angle
@@ -203,7 +203,7 @@ def buffer(term: Term, radius: object, unit: Term) -> Literal:
     """
     import shapely
 
-    place, value = _read(term), _number(radius)
+    place, value = _read_geometry(term), _number(radius)
     try:
         if (angle := _unit(unit, _DEGREES)) is not None:
             return _write_wkt(shapely.buffer(place.geometry, value * angle, quad_segs=_CIRCLE), place.system)
@@ -243,7 +243,7 @@ def _shape(name: str) -> Callable[[Term], Literal]:
     def make(term: Term) -> Literal:
         import shapely
 
-        place = _read(term)
+        place = _read_geometry(term)
         return _write_wkt(getattr(shapely, name)(place.geometry), place.system)
 
     return make

@@ -22,6 +22,7 @@ from server.cli.subcommands.client_commands import CLIENT_COMMANDS
 from server.cli.subcommands.definition import BROKEN, GREEN, OK, RED, Commands, add_command, add_policy, fail, paint
 from server.cli.subcommands.diagnose import print_silent
 from server.cli.subcommands.input_options import add_dead_letters, add_entailment, add_inputs, add_on_error, find_letters_fault
+from server.cli.subcommands.shapes import add_shapes
 from server.cli.subcommands.token import add_token
 from server.cli.subcommands.verify import add_verify
 
@@ -127,6 +128,7 @@ def _list_adders() -> dict[str, Callable[[Commands], None]]:
         "explain": _add_explain,
         "check": _add_check,
         "test": _add_test,
+        "shapes": add_shapes,
         "trial": _add_trial,
         "verify": add_verify,
         "backup": add_backup,

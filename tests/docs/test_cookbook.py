@@ -57,6 +57,11 @@ def test_queries_are_tested_as_the_page_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_shapes_become_a_query_as_the_page_says(tmp_path: Path) -> None:
+    assert run_page((ROOT / "docs/cookbook/shacl.md").read_text(encoding="utf-8"), tmp_path, {}) == 1
+
+
+@pytest.mark.slow
 def test_the_readme_leads_from_a_file_to_a_solution(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8").replace(".venv/bin/", "")
     assert run_page(text, tmp_path, {}) == 1

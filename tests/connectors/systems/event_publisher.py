@@ -5,7 +5,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class EventPublisher:
-    """Publishes events by their numbers, from the one after Last-Event-ID on, and ends each answer after `longest` events."""
+    """Publishes events by their numbers, from the one after Last-Event-ID on.
+
+    Each answer ends after `longest` events.
+    """
 
     def __init__(self) -> None:
         self.events: list[str] = []
