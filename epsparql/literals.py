@@ -85,9 +85,9 @@ def literal_fault(literal: Literal) -> LexicalFault | None:
     simple = _SIMPLE.get(literal.datatype)
     if simple is None or simple.fullmatch(lexical):
         return None
-    return LexicalFault(
-        f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{_EXAMPLES[literal.datatype]}"', False
-    )
+    pointed = lexical.replace(",", ".")
+    legal = pointed if simple.fullmatch(pointed) else _EXAMPLES[literal.datatype]
+    return LexicalFault(f'"{show_lexical(lexical)}" is no xsd:{short}: every comparison with it is an error', f'"{legal}"', False)
 
 
 def _datetime_fault(lexical: str) -> LexicalFault | None:

@@ -64,10 +64,7 @@ class _Reader:
         """Return the limited lengths; where none is left, say so and go on with those before."""
         if limited.least <= limited.most:
             return limited
-        longest = duration_text(limited.most) if limited.most >= 0 else "less than PT0S"
-        message = (
-            f"nothing matches here: a solution would last at least {duration_text(limited.least)} and at most {longest}; change one of the limits"
-        )
+        message = f"nothing matches here: a solution would last {_show_least(limited.least)} and {_show_most(limited.most)}; change one of the limits"
         self.found.append(Doubt(message, span))
         return before
 
@@ -125,6 +122,15 @@ class _Reader:
                 if triples and shared and all(part and needed.issuperset(part) for part in triples):
                     message = f"nothing matches here: {word} excludes triples that the group itself needs; WITHOUT excludes others between two events"
                     self.found.append(Doubt(message, span))
+
+
+def _show_least(micros: int) -> str:
+    """Show a lower limit; one microsecond above a second comes from a comparison that excludes the second."""
+    return f"more than {duration_text(micros - 1)}" if micros % 1_000_000 == 1 else f"at least {duration_text(micros)}"
+
+
+def _show_most(micros: int) -> str:
+    return f"less than {duration_text(micros + 1)}" if micros % 1_000_000 == 999_999 else f"at most {duration_text(micros)}"
 
 
 def _micros(duration: s.DurationText) -> int:

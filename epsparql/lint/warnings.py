@@ -134,10 +134,10 @@ class _Reader:
     def _run_state(self, run: s.RunClause) -> None:
         """Warn of a run that time alone never ends."""
         if run.gap is None and run.within is None:
-            message = "without GAP and WITHIN time alone ends no run, so each group keeps its last one for ever"
+            message = "time alone ends no run here, so each group keeps its last one for ever"
             if run.closed and run.until is None:
-                message = f"{message}, and CLOSED reports it only when another begins or the streams are finished"
-            self._warn("unbounded-run", f"{message}: GAP or WITHIN bounds that", run.span)
+                message = f"{message}, and CLOSED reports it only when another begins"
+            self._warn("unbounded-run", f"{message}: add GAP or WITHIN", run.span)
 
     def _order(self, span: Span, owner: str) -> None:
         if owner == "the query":
@@ -241,7 +241,7 @@ class _Reader:
         """
         for place in needed(expression):
             if place.name in later and place.name not in scope:
-                message = f"?{place.name} is bound only after this BIND, so its value here is always an error: move the BIND behind"
+                message = f"?{place.name} is bound only after this BIND, so it has no value here: move the BIND behind the pattern that binds it"
                 self._warn("out-of-scope", message, place.span)
             elif place.name not in scope:
                 message = f"?{place.name} is used where its own group does not bind it, so its value here is always an error"

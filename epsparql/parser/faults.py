@@ -7,8 +7,8 @@ from collections.abc import Callable
 from epsparql.errors import Edit, QueryError, Span, SyntaxFault, Unsupported
 from epsparql.parser.elements import QueryText
 from epsparql.parser.keywords import AGGREGATES, BUILT_INS, KEYWORDS, MODIFIERS, OPERATOR_NAMES, SEQOPTIONAL
-from epsparql.parser.slips import bare_names, foreign_words, missing_brackets, pasted_signs, select_items
-from epsparql.parser.slips.stops import LEXEME, Slip, Stop, last_lexeme
+from epsparql.parser.slips import bare_names, broken_terms, foreign_words, missing_brackets, pasted_signs, select_items
+from epsparql.parser.slips.stops import LEXEME, Slip, Stop, last_lexeme, quote_sign
 
 _AFTER_GROUPS = dict.fromkeys(OPERATOR_NAMES, "{ ... }") | {"WITHIN": "10", "WITHOUT": '{ ... } FOR "PT1H"^^xsd:duration'}
 """These keywords stand after a group in braces; the value is what follows the keyword in turn."""
@@ -19,7 +19,7 @@ _MISPLACED = {
     "INTO": ("the end of the query", "INTO STREAM and INTO BACKGROUND are allowed only in a CONSTRUCT, after its template"),
 }
 """These keywords are known by what was expected in their place."""
-
+_PATTERN_WORDS = ("FILTER", "BIND", "OPTIONAL", "MINUS", "GRAPH", "VALUES", "UNION")
 
 _SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (
     pasted_signs.remove_line_numbers,
@@ -37,6 +37,8 @@ _SLIPS: tuple[Callable[[Stop], Slip | None], ...] = (
     select_items.name_expression,
     foreign_words.recognise_bare_iri,
     pasted_signs.join_iri,
+    broken_terms.explain_string,
+    broken_terms.explain_iri,
     foreign_words.follow_pattern,
     pasted_signs.remove_heading,
     bare_names.name_stream,
@@ -90,6 +92,8 @@ def _message(source: QueryText, at: int, lexeme: str) -> str:
     misplaced = _misplaced(source, lexeme.upper())
     if misplaced is not None:
         return misplaced
+    if _is_in_template(source, lexeme.upper()):
+        return f"{lexeme} stands in a template, which has triples alone"
     if lexeme.upper() in _AFTER_GROUPS:
         return f"{lexeme} has no group in braces directly on its left"
     near = foreign_words.find_near_keyword(lexeme, KEYWORDS)
@@ -97,7 +101,7 @@ def _message(source: QueryText, at: int, lexeme: str) -> str:
         return f"unexpected {lexeme}; was {near} meant?"
     if not lexeme.isprintable():
         return f"unexpected character U+{ord(lexeme[0]):04X}"
-    return f"unexpected {lexeme if len(lexeme) <= 40 else lexeme[:40] + '...'}"
+    return f"unexpected {quote_sign(lexeme if len(lexeme) <= 40 else lexeme[:40] + '...')}"
 
 
 def _misplaced(source: QueryText, word: str) -> str | None:
@@ -106,6 +110,10 @@ def _misplaced(source: QueryText, word: str) -> str | None:
         return f"{word} comes too late or twice: the order is GROUP BY, HAVING, WINDOW, ONCE PER, ORDER BY, LIMIT and OFFSET"
     expected, message = _MISPLACED.get(word, ("", None))
     return message if expected in source.expected else None
+
+
+def _is_in_template(source: QueryText, word: str) -> bool:
+    return word in _PATTERN_WORDS and {"'.'", "'}'"} <= {*source.expected} and "FILTER" not in source.expected
 
 
 def _expectation(source: QueryText, at: int, lexeme: str) -> str:
@@ -118,6 +126,8 @@ def _expectation(source: QueryText, at: int, lexeme: str) -> str:
         return f"{{ ... }} {lexeme.upper()} {_AFTER_GROUPS[lexeme.upper()]}"
     if _misplaced(source, lexeme.upper()) is not None:
         return ""
+    if _is_in_template(source, lexeme.upper()):
+        return f"it in the WHERE of CONSTRUCT {{ ... }} WHERE {{ ... {lexeme.upper()} ... }}"
     before = last_lexeme(source, at)
     if len(expected) == 1 and before is not None and before[0].upper() in (*KEYWORDS, *BUILT_INS):
         return f"{expected[0]} after {before[0]}"

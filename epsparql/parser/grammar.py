@@ -241,7 +241,7 @@ triple_data <<= node(  # TripleTermData
     nodes.build_triple_node,
 )
 data_block_value = Labelled(  # [65] DataBlockValue
-    numeric_literal | triple_data | iri | rdf_literal | boolean_literal | word("UNDEF"), "an IRI, a literal or UNDEF"
+    numeric_literal | triple_data | iri | rdf_literal | boolean_literal | word("UNDEF"), "a value (an IRI, a literal or UNDEF)"
 )
 inline_data_one_var = node(var + open_brace + data_block_value[...] + close_brace, nodes.build_values_of_one)  # [63] InlineDataOneVar
 row = node(Nested(open_paren + data_block_value[...] + close_paren), nodes.build_values_row)

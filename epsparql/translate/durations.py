@@ -1,5 +1,6 @@
 """This module translates durations and counts of a query's clauses to microseconds and integers."""
 
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import NoReturn
@@ -54,7 +55,9 @@ def _parsed(context: Context, duration: s.DurationText) -> a.Micros:
         context.fail_form(f'"{show_lexical(duration.lexical)}" is no duration', duration.span, duration.lexical, meant)
     micros = duration_micros(duration.lexical)
     if micros is None:
-        message = "the duration has months or years, which have no fixed length, or is finer than a microsecond"
+        if not re.search("[YM]", duration.lexical.partition("T")[0]):
+            _fail_fineness(context, duration)
+        message = "the duration has months or years, which have no fixed length"
         context.fail(InvalidLiteral, message, duration.span, "days, hours, minutes and seconds, such as P30D")
     return micros
 

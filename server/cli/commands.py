@@ -239,7 +239,10 @@ def _add_connect(commands: Commands) -> None:
     text = "Run connectors, which move events from other systems to a server's streams, and solutions from its queries to other systems."
     parser = add_command(commands, "connect", _connect, text)
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="This TOML file names the server and the connectors. docs/connectors.md describes it."
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="This TOML file names the server and the connectors. The page Connectors of the documentation describes it.",
     )
 
 
@@ -418,7 +421,7 @@ def _add_map(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="SETTING=VALUE",
-        help="This decides a choice of the proposal, as stderr lists them.",
+        help="The proposal takes this alternative, as stderr lists them. The flag may be repeated.",
     )
 
 
@@ -467,7 +470,7 @@ def _map(arguments: argparse.Namespace) -> int:
 # ---------------------------------------------------------------- explain, check, warm
 def _add_explain(commands: Commands) -> None:
     parser = add_command(commands, "explain", _explain, "Show a query's algebra and plan.")
-    parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
+    parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query, or an ETALIS program if its suffix is .event.")
     parser.add_argument(
         "--format",
         choices=("text", "json", "mermaid"),
@@ -527,12 +530,12 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 def _add_check(commands: Commands) -> None:
-    parser = add_command(commands, "check", _check, "Print faults and warnings of queries.")
-    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query.")
+    parser = add_command(commands, "check", _check, "Print faults and warnings of queries. The exit code is 2 if there is a fault.")
+    parser.add_argument("query", type=Path, nargs="+", metavar="Q.rq", help="This file holds a query, or an ETALIS program if its suffix is .event.")
     parser.add_argument("--strict", action="store_true", help="A warning counts as a fault, and the exit code is then 2.")
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="The output is a JSON array with one object for each file.")
-    output.add_argument("--mend", action="store_true", help="Print the text of one query with its faults mended, and each repair on standard error.")
+    output.add_argument("--mend", action="store_true", help="Print the text of one query with its faults mended. Each repair goes to stderr.")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -546,7 +549,12 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _add_test(commands: Commands) -> None:
-    parser = add_command(commands, "test", _test, "Run tests of queries: events go in, and the solutions are compared with those that are expected.")
+    parser = add_command(
+        commands,
+        "test",
+        _test,
+        "Run tests of queries over files, and compare the solutions with the expected ones. The exit code is 1 if a test fails.",
+    )
     parser.add_argument(
         "path", type=Path, nargs="+", metavar="PATH", help="This is a folder of tests, or a Markdown page whose queries are followed by timelines."
     )
@@ -586,11 +594,19 @@ def _add_trial(commands: Commands) -> None:
     text = "Show what a query would have found in the past of a server's log. Solutions that only the new or only the old query finds go to stdout."
     parser = add_command(commands, "trial", _trial, text)
     parser.add_argument("query", type=Path, metavar="Q.rq", help="This file holds the query.")
-    parser.add_argument("--against", metavar="NAME", help="The query is compared with the registered query of this name.")
     parser.add_argument(
-        "--from", dest="start", default="beginning", metavar="PLACE", help="The trial begins at this offset of the log, date or time."
+        "--against", metavar="NAME", help="The query is compared with the registered query of this name. Without it, all solutions are new."
     )
-    parser.add_argument("--to", dest="end", default="now", metavar="PLACE", help="The trial ends before this offset of the log, date or time.")
+    parser.add_argument(
+        "--from",
+        dest="start",
+        default="beginning",
+        metavar="PLACE",
+        help="The trial begins at this offset of the log, date or time. The default is the beginning.",
+    )
+    parser.add_argument(
+        "--to", dest="end", default="now", metavar="PLACE", help="The trial ends before this offset of the log, date or time. The default is now."
+    )
     add_policy(parser, "This is the consumption policy", "that of NAME, or unrestricted")
     add_server_options(parser)
 

@@ -37,6 +37,7 @@ _FORMS = {
     "max_background": "SIZE",
     "max_sparql_answer": "SIZE",
     "Path": "PATH",
+    "tuple": "TEXT,...",
     "str": "TEXT",
 }
 """Parts of a setting's name and type, and the form of its values: the first one that fits counts, and N fits all."""

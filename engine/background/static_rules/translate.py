@@ -40,7 +40,7 @@ MOST_ALTERNATIVES = 64
 """A static rule may have so many ways in which its pattern matches."""
 _SCHEMA = VOCABULARY[DOMAIN : SUBPROPERTY + 1]
 _CHANGING = {"NOW", "RAND", "UUID", "STRUUID", "BNODE"}
-_DEFAULT = "the triples that always hold: patterns, UNION, OPTIONAL, MINUS, FILTER, BIND, VALUES, EXISTS, aggregates and paths"
+_DEFAULT = "patterns over triples that always hold: triples, UNION, OPTIONAL, MINUS, FILTER, BIND, VALUES, EXISTS, aggregates and paths"
 
 
 class StaticRuleRefused(Exception):
@@ -222,7 +222,7 @@ class Translation:
                 return self._translate_path(self._argument(subject), path, self._argument(object_), where, pattern)
             case a.SubSelect(inner, projection, distinct, modifiers):
                 if modifiers.once is not None:
-                    raise StaticRuleRefused("ONCE PER in a static rule, whose triples hold always", pattern)
+                    raise StaticRuleRefused("ONCE PER in a static rule, whose triples always hold,", pattern)
                 if modifiers.limit is not None or modifiers.offset:
                     raise StaticRuleRefused("LIMIT or OFFSET in a static rule: what always holds has no order", pattern)
                 bodies = [replace_fields(body, bound=body.bound & frozenset(projection)) for body in self._bodies(inner, where)]
@@ -235,9 +235,9 @@ class Translation:
             case a.Group(window=None):
                 return self._translate_group(pattern, where)
             case a.Group():
-                raise StaticRuleRefused("a window in a static rule, whose triples hold always", pattern)
+                raise StaticRuleRefused("a window in a static rule, whose triples always hold,", pattern)
             case _:
-                raise StaticRuleRefused("an operator over time in a static rule, whose triples hold always", pattern)
+                raise StaticRuleRefused("an operator over time in a static rule, whose triples always hold,", pattern)
 
     def _product(self, left: Sequence[_Body], right: Sequence[_Body], pattern: a.Pattern) -> list[_Body]:
         if len(left) * len(right) > MOST_ALTERNATIVES:
@@ -472,8 +472,8 @@ def refuse_expression(expression: a.Expression) -> None:
     for node in walk_nodes(expression):
         match node:
             case a.Time():
-                raise StaticRuleRefused("an interval in a static rule, whose triples hold always", node)
+                raise StaticRuleRefused("an interval in a static rule, whose triples always hold,", node)
             case a.Exists():
                 raise StaticRuleRefused("EXISTS inside an expression of a static rule", node, "FILTER EXISTS or FILTER NOT EXISTS by itself")
             case a.Call(function, _) if function in _CHANGING:
-                raise StaticRuleRefused(f"{function}() in a static rule, whose triples hold always", node)
+                raise StaticRuleRefused(f"{function}() in a static rule, whose triples always hold,", node)

@@ -18,7 +18,7 @@ _PLACES = {
     "the next part of the path, which is no variable",
     "an IRI",
     "a variable or an IRI",
-    "an IRI, a literal or UNDEF",
+    "a value (an IRI, a literal or UNDEF)",
     "an expression",
 }
 """A prefixed name may stand where one of these is expected."""

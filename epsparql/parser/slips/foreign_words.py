@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from epsparql.errors import Edit
 from epsparql.literals import DURATION_FORM, likely_duration, show_lexical
-from epsparql.parser.slips.stops import Slip, Stop, last_lexeme, list_lexemes, next_lexeme
+from epsparql.parser.slips.stops import Slip, Stop, last_lexeme, list_lexemes, next_lexeme, quote_sign
 
 _OPERATORS = {
     "<>": "!=",
@@ -89,7 +89,7 @@ def recognise_foreign_word(stop: Stop) -> Slip | None:
     end = stop.end if longer is None else longer.end()
     wanted = "" if stop.word == "AFTER" or (stop.word == "-" and longer is None) else _REPLACEMENTS.get(meant, "")
     edits = (Edit(stop.at, end, wanted),) if wanted else ()
-    return Slip(edits, "", f"unexpected {show_lexical(stop.lexeme)}", meant, stop.at, stop.end)
+    return Slip(edits, "", f"unexpected {quote_sign(show_lexical(stop.lexeme))}", meant, stop.at, stop.end)
 
 
 def join_operator(stop: Stop) -> Slip | None:

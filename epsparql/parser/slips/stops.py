@@ -28,7 +28,13 @@ LEXEME = re.compile(
     ),
     re.S,
 )
+_NAMES_ITSELF = re.compile(r"""[-+?$<"':@.]?[\w:]|["'<_]""")
 OPENS, CLOSES = {"{": "}", "(": ")", "[": "]"}, {"}": "{", ")": "(", "]": "["}
+
+
+def quote_sign(lexeme: str) -> str:
+    """Return a sign in quotes, and other lexemes as they are: after a bare semicolon a message seems to end."""
+    return lexeme if _NAMES_ITSELF.match(lexeme) else repr(lexeme)
 
 
 @dataclass(frozen=True, slots=True)

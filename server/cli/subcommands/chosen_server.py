@@ -33,10 +33,14 @@ class WrongServer(Exception):
 
 def add_server_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--server", metavar="URL", help=f"This is the server's URL, or its name in servers.toml. The default is {VARIABLE}, or else {DEFAULT}."
+        "--server",
+        metavar="URL",
+        help=f"This is the server's URL, or its name in ~/.config/epsparql/servers.toml. The default is {VARIABLE}, or else {DEFAULT}.",
     )
     parser.add_argument(
-        "--token-env", metavar="NAME", help=f"This variable holds the token. The default is the server's in servers.toml, or else {TOKEN_VARIABLE}."
+        "--token-env",
+        metavar="NAME",
+        help=f"This environment variable holds the token. The default is that of the server in servers.toml, or else {TOKEN_VARIABLE}.",
     )
     parser.add_argument(
         "--ca-file", metavar="FILE", help="With https, the certificates of this PEM file are trusted. The default is those that the system trusts."

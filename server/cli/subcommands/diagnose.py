@@ -28,7 +28,7 @@ def add_diagnose(commands: Commands) -> None:
     )
     parser = add_command(commands, "diagnose", _diagnose, text)
     parser.add_argument(
-        "query", metavar="Q.rq|NAME", help="This file holds the query, which reads the files below; or a query of a server has this name."
+        "query", metavar="Q.rq|NAME", help="This is the file of a query over the files of --stream, or the name of a query of a server."
     )
     parser.add_argument(
         "--json", action="store_true", help="The output is a JSON object, as the schema DiagnosisDocument in openapi.yaml describes it."

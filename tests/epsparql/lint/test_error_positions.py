@@ -13,35 +13,35 @@ from tests.epsparql.builders import PROLOGUE
 
 SYNTAX = [
     ("SELECT * WHERE { |SEQ {?s :p ?o} }", "SEQ has no group in braces directly on its left", "{ ... } SEQ { ... }"),
-    ("SELECT DISTINCT |{ ?s :p ?o }", "unexpected {", "variables, '*' or (expression AS ?variable) after DISTINCT"),
+    ("SELECT DISTINCT |{ ?s :p ?o }", "unexpected '{'", "variables, '*' or (expression AS ?variable) after DISTINCT"),
     ("SELECT ?s |WERE { ?s :p ?o }", "was WHERE meant?", "WHERE"),
     ("SELECT (?o AS |1) { ?s :p ?o }", "unexpected 1", "a variable after AS"),
     ("SELECT ?s { {?s :p ?o} SEQ |?a :p ?b }", "unexpected ?a", "a group in braces after SEQ"),
     ("SELECT ?s { {?s :p ?o} union |:a :p ?b }", "unexpected :a", "a group in braces after union"),
     ("SELECT ?s { ?s :p ?o OPTIONAL {?s :q ?o} |SEQ {?s :r ?o} }", "SEQ has no group in braces", "{ ... } SEQ { ... }"),
     ("SELECT ?s { ?s |_:p ?o }", "unexpected _:p", "a predicate"),
-    ("SELECT ?s { ?s :p ?o, |}", "unexpected }", "an object"),
-    ("SELECT ?s { ?s :p [ :q ?r |}", "unexpected }", "']'"),
-    ("SELECT ?s { ?s :p ( 1 2 |}", "unexpected }", "')'"),
-    ("DESCRIBE |{}", "unexpected {", "variables, IRIs or '*' after DESCRIBE"),
-    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |]", "unexpected ]", "WHILE, GAP, UNTIL or WITHIN"),
+    ("SELECT ?s { ?s :p ?o, |}", "unexpected '}'", "an object"),
+    ("SELECT ?s { ?s :p [ :q ?r |}", "unexpected '}'", "']'"),
+    ("SELECT ?s { ?s :p ( 1 2 |}", "unexpected '}'", "')'"),
+    ("DESCRIBE |{}", "unexpected '{'", "variables, IRIs or '*' after DESCRIBE"),
+    ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |]", "unexpected ']'", "WHILE, GAP, UNTIL or WITHIN"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN |CLOSED]", "unexpected CLOSED", "WHILE, GAP, UNTIL or WITHIN"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [SESSION PT1S |GAP PT1S]", "unexpected GAP", "EACH or CLOSED"),
     ("SELECT (COUNT(*) AS ?n) {} WINDOW [RUN GAP |5]", "unexpected 5", "a duration"),
     ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SAMPLE(?o) > 1)]", "SAMPLE stands in WHILE", "COUNT, SUM"),
     ("SELECT (COUNT(*) AS ?n) {?s :p ?o} WINDOW [RUN WHILE (|SUM(DISTINCT ?o) > 1)]", "SUM(DISTINCT ...) stands in WHILE", "COUNT, SUM"),
     ("SELECT * { {?s :p ?o} |SEK {?s :p ?o} }", "unexpected SEK; was SEQ meant?", "an operator such as SEQ"),
-    ("SELECT ?s FROM STREAM |{}", "unexpected {", "the IRI of a stream after STREAM"),
+    ("SELECT ?s FROM STREAM |{}", "unexpected '{'", "the IRI of a stream after STREAM"),
     ("CONSTRUCT |WHRE {}", "was WHERE meant?", "a template in braces"),
     ("CONSTRUCT { ?s :p ?o } WHERE|", "ends too early", "a pattern in braces after WHERE"),
     ("PREFIX e: |e SELECT * {}", "unexpected e", "an IRI in '<' and '>'"),
     ("SELECT ?s { ?s :p ?o FILTER (?o = 3 |= 4) }", "cannot follow each other", "'&&', '||'"),
-    ("SELECT ?s { ?s :p ?o FILTER NOT |(?o) }", "unexpected (", "EXISTS after NOT"),
+    ("SELECT ?s { ?s :p ?o FILTER NOT |(?o) }", "unexpected '('", "EXISTS after NOT"),
     ("SELECT ?s { ?s :p ?o FILTER (|SUBSTR(?o)) }", "SUBSTR has 1 argument", "2 or 3 arguments"),
-    ("SELECT ?s { ?s :p ?o FILTER BOUND(|(?o)) }", "unexpected (", "a variable"),
+    ("SELECT ?s { ?s :p ?o FILTER BOUND(|(?o)) }", "unexpected '('", "a variable"),
     ("SELECT ?s { ?s :p ?o FILTER regex(?o |\"a\") }", 'unexpected "a"', "',' or ')'"),
-    ("SELECT ?s { ?s :p ?o BIND(?o|) }", "unexpected )", "an operator or AS"),
-    ("SELECT ?s { {?s :p ?o} WITHIN |}", "unexpected }", 'a duration such as "PT10S"^^xsd:duration'),
+    ("SELECT ?s { ?s :p ?o BIND(?o|) }", "unexpected ')'", "an operator or AS"),
+    ("SELECT ?s { {?s :p ?o} WITHIN |}", "unexpected '}'", 'a duration such as "PT10S"^^xsd:duration'),
     ("SELECT ?s { ?s :p ?o FILTER(?o |<> 1) }", "<> is no operator of an expression", "!="),
     ("SELECT ?s { ?s :p ?o FILTER(?o |== 1) }", "== is no operator of an expression", "="),
     ("SELECT ?s { ?s :p ?o FILTER(?o |!== 1) }", "!== is no operator of an expression", "!="),
@@ -51,11 +51,11 @@ SYNTAX = [
     ("SELECT ?s { ?s :p ?o FILTER(?o > 1 |or ?o < 3) }", "or is no operator of an expression", "||"),
     ("SELECT ?s { {?s :p ?o} |THEN {?s :q ?o} }", "unexpected THEN", "{ ... } SEQ { ... }"),
     ("SELECT ?s { {?s :p ?o} |FOLLOWED BY {?s :q ?o} }", "unexpected FOLLOWED", "{ ... } SEQ { ... }"),
-    ("SELECT ?s { {?s :p ?o} |-> {?s :q ?o} }", "unexpected -", "{ ... } SEQ { ... }"),
+    ("SELECT ?s { {?s :p ?o} |-> {?s :q ?o} }", "unexpected '-'", "{ ... } SEQ { ... }"),
     ("SELECT ?s { {?s :p ?o} |OR {?s :q ?o} }", "unexpected OR", "{ ... } UNION { ... }"),
     ("SELECT ?s { ?s :p ?o FILTER(?o |LIKE 'a%') }", "unexpected LIKE", "REGEX(?x, ...)"),
     ("SELECT ?s { ?s :p ?o FILTER(?o |between 1 and 2) }", "unexpected between", "?x >= ... && ?x <= ..."),
-    ("SELECT * FROM STREAM <http://e/s> |[RANGE 10m STEP 1m] { ?s :p ?o }", "unexpected [", "FROM NAMED WINDOW"),
+    ("SELECT * FROM STREAM <http://e/s> |[RANGE 10m STEP 1m] { ?s :p ?o }", "unexpected '['", "FROM NAMED WINDOW"),
     ("SELECT * FROM NAMED |STREAM <http://e/s> { ?s :p ?o }", "unexpected STREAM", "FROM STREAM <stream>"),
     ("SELECT |ISTREAM ?s { ?s :p ?o }", "unexpected ISTREAM", "REGISTER ISTREAM"),
     ("REGISTER |QUERY q AS SELECT * { ?s :p ?o }", "unexpected QUERY", "PUT /queries/{name}"),
@@ -148,7 +148,7 @@ def test_the_place_counts_code_points_as_written() -> None:
 
 def test_a_fault_says_all_in_one_line_and_pickles() -> None:
     fault, _ = fault_of("SELECT ?s { {?s :p ?o} SEQ |}")
-    assert str(fault) == "line 2, column 28: unexpected }; expected a group in braces after SEQ"
+    assert str(fault) == "line 2, column 28: unexpected '}'; expected a group in braces after SEQ"
     again = pickle.loads(pickle.dumps(fault))
     assert type(again) is SyntaxFault
     assert str(again) == str(fault)
@@ -181,11 +181,14 @@ WARNINGS = [
     pytest.param(
         "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN WHILE (?x > 1)]",
         "unbounded-run",
-        "keeps its last one for ever: GAP",
+        "keeps its last one for ever: add GAP",
         id="a run without end",
     ),
     pytest.param(
-        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN UNTIL {?s :q ?x} CLOSED]", "unbounded-run", "keeps its last one for ever: GAP", id="until"
+        "SELECT (MAX(?x) AS ?n) { ?s :p ?x } |WINDOW [RUN UNTIL {?s :q ?x} CLOSED]",
+        "unbounded-run",
+        "keeps its last one for ever: add GAP",
+        id="until",
     ),
     pytest.param(
         "SELECT (MAX(?x) AS ?n) { ?s :p ?x } WINDOW [RUN GAP PT1S WHILE (|PREV(getENDTIME()) > 1)]",

@@ -45,7 +45,7 @@ COMMANDS = [
     ("replay --query q.rq --stream array.ndjson", ("got `array`", "array.ndjson:1:1", "one JSON object per line")),
     ("replay --query q.rq --stream e.csv --mapping yaml.json", ("is no JSON", "line 1 column 1", "a JSON object")),
     ("replay --query q.rq --stream e.csv --mapping base.json", ("is relative", "mapping.subject", "give base")),
-    ("replay --query e.ndjson --stream q.rq", ("unexpected {", "e.ndjson:1:1", "SELECT")),
+    ("replay --query e.ndjson --stream q.rq", ("unexpected '{'", "e.ndjson:1:1", "SELECT")),
     ("replay --query q.rq --stream e.ndjson --background e.csv", ("no format", "e.csv", ".ttl")),
     ("replay --stream e.ndjson", ("nothing is given to run", "replay", "--query FILE")),
     ("serve --partitions 0", ("'0'", "--partitions", "from 1 to 64")),
