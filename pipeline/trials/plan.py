@@ -83,7 +83,8 @@ def plan_engines(new: Register, old: Registration | None, others: Sequence[Regis
     if not written:
         own = ((NEW, new),) if before is None else ((OLD, before), (NEW, new))
         return (EnginePlan((*below, *(entry for _, entry in own)), tuple(Watched(entry.offset, new.name, side) for side, entry in own)),)
-    return tuple(_side_of(side, own, below, above) for side, own in ((NEW, new), (OLD, before)))
+    sides = (_side_of(side, own, below, above) for side, own in ((NEW, new), (OLD, before)))
+    return tuple(side for side in sides if side.watched)  # beside a new rule, nothing is old where nothing reads its stream
 
 
 def _side_of(side: str, own: Register | None, below: Sequence[Register], readers: Sequence[Register]) -> EnginePlan:

@@ -127,6 +127,16 @@ def test_a_trial_finds_the_difference_of_two_replays(client: Client, http: httpx
     assert http.get("/trials?timeline=false").json()["trials"][0] == part | {"timeline": part["timeline"] | {"slots": []}}
 
 
+def test_a_rule_that_nothing_reads_yet_is_tried(client: Client, http: httpx.Client, stream: str) -> None:
+    feed(client, stream, Random(11), range(1, 25))
+    text = f"{PREFIX} CONSTRUCT {{ ?s :high ?v }} INTO STREAM <{stream}/high> FROM STREAM <{stream}> WHERE {{ ?s :value ?v FILTER(?v >= 5) }}"
+    trial = tried(http, query=text)
+    client.register("tried-alone", text, start="beginning")
+    new = replayed(client, http, "tried-alone", "trial 1")
+    assert new.total() > 5
+    assert_difference(http, trial, new, Found())
+
+
 def test_the_readers_of_a_rule_are_compared_over_the_background_as_it_changed(tmp_path: Path) -> None:
     stream, derived, random = f"{EX}stream", f"{EX}derived", Random(7)
     with serving(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as http:
