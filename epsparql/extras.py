@@ -7,6 +7,7 @@ from typing import Any
 EXTRAS = {
     "engine": ("msgspec", "numpy", "obstore", "pyarrow", "pyoxigraph"),
     "server": ("fastapi", "httpx", "prometheus_client", "pydantic", "pyspark", "rich", "uvicorn"),
+    "mcp": ("mcp",),
     "oidc": ("jwt", "cryptography"),
     "pandas": ("pandas",),
     "polars": ("polars",),

@@ -12,7 +12,7 @@ import argparse
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from connectors.credentials import read_credentials
@@ -51,10 +51,27 @@ def servers_file(environment: Mapping[str, str] = os.environ) -> Path:
     return Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "epsparql" / "servers.toml"
 
 
+class ChosenServer(NamedTuple):
+    """Names a server, with the token for it and the certificates to trust."""
+
+    url: str
+    token: str | None
+    ca_file: str | None
+
+
 def connect_client(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> "Client":
     """Return a client of the server that the options of a command name. Raises: WrongServer."""
     from epsparql.client import Client  # it loads websockets, which help does without
 
+    chosen = choose_server(arguments, environment)
+    try:
+        return Client(chosen.url, chosen.token, _PATIENCE_S, ca_file=chosen.ca_file)
+    except OSError as error:  # also what ssl raises
+        raise WrongServer(f"{chosen.ca_file} has no certificates that can be read: {error.strerror or error}") from None
+
+
+def choose_server(arguments: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> ChosenServer:
+    """Return the server that the options of a command name. Raises: WrongServer."""
     wanted = arguments.server or environment.get(VARIABLE) or DEFAULT
     url, options = (wanted, {}) if "://" in wanted else _find_named(wanted, servers_file(environment))
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
@@ -66,10 +83,7 @@ def connect_client(arguments: argparse.Namespace, environment: Mapping[str, str]
         token = read_credentials(options, ("token",), environment).get("token", environment.get(TOKEN_VARIABLE))
     except WrongOption as fault:
         raise WrongServer(str(fault)) from None
-    try:
-        return Client(url, token, _PATIENCE_S, ca_file=ca_file)
-    except OSError as error:  # also what ssl raises
-        raise WrongServer(f"{ca_file} has no certificates that can be read: {error.strerror or error}") from None
+    return ChosenServer(url, token, ca_file)
 
 
 def explain_silence(arguments: argparse.Namespace, fault: Exception, environment: Mapping[str, str] = os.environ) -> str:

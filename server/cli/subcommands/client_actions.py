@@ -16,11 +16,14 @@ from epsparql.client import ApiError, Change, Client, Solution, segment, solutio
 from epsparql.connection.messages import change_of
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import LINES, MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
+from epsparql.extras import check_extra
 from epsparql.solutions.solution import term_of
+from server.cli.subcommands.chosen_server import choose_server
 from server.cli.subcommands.client_commands import MOST_WARNED
 from server.cli.subcommands.definition import GREEN, RED, YELLOW, paint
 
 _PART_BYTES = 1 << 20
+_ANSWER_S = 5.0  # a tool says so where the server does not answer for this time
 _BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)
 _PROGRAM, _QUERY = "text/x-etalis-event", "application/sparql-query"
 _COLOURS = {"running": GREEN, "failed": RED, "paused": YELLOW}
@@ -273,3 +276,20 @@ def _describe_event(event: Mapping[str, Any]) -> str:
 
 def _describe_interval(start: str, end: str) -> str:
     return start if start == end else f"{start} to {end}"
+
+
+def serve_assistants(_: Client, arguments: Namespace) -> None:
+    """Serve until the assistant's program ends, or over HTTP until a signal. Raises: MissingExtra."""
+    check_extra("mcp", "epsparql mcp")
+    import asyncio  # other commands do without it
+
+    from epsparql.async_client import AsyncClient
+    from server.mcp.mcp_server import McpServer
+
+    chosen = choose_server(arguments)
+
+    def make_client(token: str | None) -> AsyncClient:
+        return AsyncClient(chosen.url, token, _ANSWER_S, ca_file=chosen.ca_file)
+
+    server = McpServer(make_client, chosen.token, over_http=arguments.http is not None)
+    asyncio.run(server.run_stdio() if arguments.http is None else server.run_http(arguments.http))

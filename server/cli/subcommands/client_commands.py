@@ -143,6 +143,13 @@ def _add_drop(commands: Commands) -> None:
     parser.add_argument("--stream", action="store_true", help="The stream NAME is deleted.")
 
 
+def _add_mcp(commands: Commands) -> None:
+    text = "Serve a server's streams and queries to assistants, by the Model Context Protocol: over stdin and stdout, or over HTTP."
+    parser = _add_client_command(commands, "mcp", "serve_assistants", text)
+    about = "Serve http://127.0.0.1:PORT/mcp in place of stdin and stdout. Each request needs a token of its own, if the server asks for tokens."
+    parser.add_argument("--http", type=int, metavar="PORT", help=about)
+
+
 CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
     "queries": _add_queries,
     "streams": _add_streams,
@@ -152,4 +159,5 @@ CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
     "tail": _add_tail,
     "drop": _add_drop,
     "diagnose": add_diagnose,
+    "mcp": _add_mcp,
 }
