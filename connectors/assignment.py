@@ -5,11 +5,11 @@ The exit code tells that it is hopeless to start it again.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.configuration import Connector, parse_connector
 from connectors.credentials import CredentialPlaces
+from epsparql.deferred_methods import dataclass
 
 HOPELESS = 3
 """The exit code of a connector that another start would not help: its options or its library are at fault."""

@@ -2,7 +2,6 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from connectors.credentials import ANYWHERE, CredentialPlaces
 from connectors.errors import MissingLibrary, WrongOption
 from connectors.systems import COMMON, IN, OUT, SYSTEMS, Option, System
+from epsparql.deferred_methods import dataclass
 
 _SHOWN = 100  # a message shows this many characters of a value
 _LONGEST_NAME = 200

@@ -7,10 +7,10 @@ listed and logged.
 import os
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from connectors.errors import WrongOption
+from epsparql.deferred_methods import dataclass
 
 MOST_BYTES = 64 << 10
 """A file with a credential has at most this many bytes."""

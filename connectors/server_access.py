@@ -6,12 +6,12 @@ Faults of the connection become faults to try again.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from connectors.errors import RefusedMessage, SystemFault
 from epsparql.client import Accepted, ApiError, Client, Source, segment
+from epsparql.deferred_methods import dataclass
 
 _CONTENT = (400, 413, 422)
 """With these the server refuses what a body says. All other refusals concern the server or its settings."""

@@ -6,9 +6,11 @@ The child process that runs a connector writes this as lines of JSON; whoever su
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from typing import Any
+
+from epsparql.deferred_methods import dataclass
 
 STATES = STARTING, RUNNING, WAITING, RETRYING, FAILED, COMPLETED, STOPPED = (
     "starting", "running", "waiting", "retrying", "failed", "completed", "stopped"

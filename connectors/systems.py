@@ -4,9 +4,9 @@ This is the one table: the check of options, the worker and the tests of the doc
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.on_error import DEAD_LETTER, ON_ERROR, OTHER_NAMES
 from epsparql.solutions.once_per import read_once_per
 

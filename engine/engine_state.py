@@ -21,7 +21,7 @@ registrations of the log it heeds:
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from engine.background.changes import is_change
@@ -33,6 +33,7 @@ from engine.runtime.result_assembly import NOTHING
 from engine.runtime.time_course import TimeCourse
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.deferred_methods import dataclass
 
 Past = Callable[[int, int], Iterable[Block]]
 """The value is the entries [lo, hi) of the log, in blocks."""

@@ -3,7 +3,6 @@ timeless.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, assert_never, get_args
 
@@ -11,6 +10,7 @@ from engine.expressions.background_functions import BACKGROUND_FUNCTIONS
 from engine.expressions.temporal import duration_micros
 from engine.kernel.state.layout import FOREVER
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Literal, TermOrVariable, Variable
 from epsparql.trees import list_fields, replace_fields

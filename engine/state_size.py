@@ -4,7 +4,7 @@ Sizes are counted, not measured, so that a limit is met at the same entry of the
 version.
 """
 
-from dataclasses import dataclass
+from epsparql.deferred_methods import dataclass
 
 GOAL_BYTES, VARIABLE_BYTES = 64, 8
 """A goal has bytes for its links with its share of the index, and bytes for each variable of its query."""

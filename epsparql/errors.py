@@ -1,8 +1,9 @@
 """This module defines the faults in the text of a query."""
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
+
+from epsparql.deferred_methods import dataclass
 
 LANGUAGE_LINE = re.compile(r"[#%]!etalis ([\w-]+(?: \?\w+)?)\n")
 """A query's text that begins with this line is an ETALIS program, under the policy that the line names.

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from dataclasses import dataclass
 from itertools import islice
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Edit, QueryError, Span, UnknownPrefix
 from epsparql.literals import show_lexical
 from epsparql.parser import ast, ast_queries

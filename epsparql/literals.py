@@ -3,11 +3,11 @@ it goes.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import islice
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD, Literal
 
 MAX_LENGTH, MAX_WORDS = 1 << 18, 20_000

@@ -3,11 +3,12 @@
 A literal keeps its text as written. Clients give and take terms of rdflib, which `epsparql.rdf_exchange` converts.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 from msgspec import Struct
 
+from epsparql.deferred_methods import dataclass
 from epsparql.python_values import PythonValue, written_value
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -1,6 +1,6 @@
 """This module defines rows that their stream's mapping does not turn into triples."""
 
-from dataclasses import dataclass
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ A log is cut by whole segments, from its beginning.
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import sync_path
 from pipeline.log.segments import read_begin, segment_path, segments, write_begin
 from pipeline.partition_count import NEEDED, name_of, recorded

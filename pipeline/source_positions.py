@@ -7,13 +7,13 @@ body                after None after "17" after "12"
 answer              accepted  accepted  duplicate: it is in the log already; anything else is refused
 """
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError, SourceConflict, TooManySources
 
 LONGEST_ID = 255

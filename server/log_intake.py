@@ -7,12 +7,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.log import Ack, AckFuture, LogWriter, Queueing
 from pipeline.mapping.mapper import MappedBody
 from pipeline.mapping.stream_body import StreamBody, read_together

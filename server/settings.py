@@ -7,11 +7,12 @@ import ipaddress
 import shlex
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import explain_unreadable
 from pipeline.partition_count import MOST_PARTITIONS
 from pipeline.spark.spark_conf import chosen_settings

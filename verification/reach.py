@@ -1,12 +1,12 @@
 """This module finds how far back in time a query looks, so that a slice of the log can be evaluated by itself."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import floor
 from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import Expression, Pattern, Query
+from epsparql.deferred_methods import dataclass
 from epsparql.trees import walk_nodes
 from verification.definitions.expressions import duration, exists_in
 from verification.definitions.model import Micros
@@ -45,7 +45,10 @@ class Scope:
     facts: bool = False
 
 
-def reach_of(query: Query, settings: Settings, scope: Scope = Scope()) -> Reach:
+_STREAMS_ALONE = Scope()
+
+
+def reach_of(query: Query, settings: Settings, scope: Scope = _STREAMS_ALONE) -> Reach:
     if query.sources.windows:
         longest = max(window.length + window.step for window in query.sources.windows)
         return Reach(_sum(2 * longest, scope.derived), False)

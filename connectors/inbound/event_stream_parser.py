@@ -4,7 +4,8 @@ Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from epsparql.deferred_methods import dataclass
 
 MESSAGE = "message"
 """An event that names no type has this one."""

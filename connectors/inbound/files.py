@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +18,7 @@ from connectors.configuration import Connector
 from connectors.errors import SystemFault, WrongOption
 from connectors.inbound.file_readers import MEDIA_TYPES, FileReader, open_reader
 from connectors.inbound.source import Message, Source
+from epsparql.deferred_methods import dataclass
 
 _MARKED = 1_024
 """A mark is made of at most so many bytes."""

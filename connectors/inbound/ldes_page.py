@@ -6,11 +6,11 @@ Source: https://w3id.org/ldes/specification and https://w3id.org/tree/specificat
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from connectors.errors import SystemFault
+from epsparql.deferred_methods import dataclass
 from epsparql.isolation.isolated_parser import BeyondLimits, parse_isolated
 
 MOST_QUADS = 1_000_000

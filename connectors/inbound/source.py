@@ -1,9 +1,9 @@
 """Defines what every system that is read from does."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import LINES, N_QUADS, N_TRIPLES, NDJSON
 
 BY_LINE = (NDJSON, N_TRIPLES, N_QUADS, LINES)

@@ -1,10 +1,10 @@
 """Defines what every system that is written to does."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from epsparql.client import segment
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """The groups of one node stand in tables, while all that is aggregated has a native value."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.native.entries import spread_groups, sweep
 from epsparql.algebra import Aggregate, AggregateFunction, RangeWindow, RowsWindow, Var
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

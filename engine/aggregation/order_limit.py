@@ -3,7 +3,6 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from engine.expressions.nondeterministic import NAMELESS, Naming
 from engine.kernel.state import layout as c
 from engine.state_size import goal_bytes
 from epsparql.algebra import Modifiers, OrderKey
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 

@@ -1,7 +1,6 @@
 """Solutions on their way through a collector are columns of numbers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.rewrite.rename_hidden import restore_name
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]

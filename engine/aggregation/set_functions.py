@@ -7,7 +7,6 @@ are by the order of ORDER BY.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from operator import gt, lt
 from typing import Any, Protocol, assert_never
 
@@ -17,6 +16,7 @@ from engine.dictionary.sort_keys import SortKey
 from engine.expressions.values import MAX_TEXT
 from engine.kernel.state import layout as c
 from epsparql.algebra import Aggregate, AggregateFunction
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal
 from epsparql.trees import replace_fields
 

@@ -8,7 +8,7 @@ class that is wanted costs each of its subclasses a place in a hash table, howev
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
@@ -21,6 +21,7 @@ from engine.dictionary.term_dictionary import Held, TermTable
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
 from engine.native.entries import enter_lists, find_lists
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

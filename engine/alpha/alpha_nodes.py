@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine.alpha.free_rows import Ranges, by_predicate, with_predicate, with_rows
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 Want = tuple[int, int]

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import Net, taller
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 FEWEST = 16

@@ -1,6 +1,6 @@
 """The walks of a path are followed over the background from some nodes, all nodes of a step at once."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from engine.background.fact_store import OBJECT, SUBJECT, FactIndex
 from engine.triples.row_index import is_among
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Iri, Variable
 from epsparql.trees import walk_nodes
 

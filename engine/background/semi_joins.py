@@ -14,7 +14,7 @@ Source: M. Yannakakis, Algorithms for Acyclic Database Schemes, VLDB 1981.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
@@ -26,6 +26,7 @@ from engine.pattern_scope import ANY_TRIPLE, Variables, find_scope, list_subexpr
 from engine.triples.relation import distinct
 from engine.triples.row_index import is_among
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, TermOrVariable, Variable
 from epsparql.trees import walk_nodes
 

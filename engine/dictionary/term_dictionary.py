@@ -7,7 +7,6 @@ to another (docs/decisions/0011-terms-in-arrays.md).
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 from weakref import WeakSet
 
@@ -37,6 +36,7 @@ from engine.native.entries import (
     taken,
     value_from,
 )
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 IRI, BLANK, LITERAL, STRING = 1, 2, 3, 4

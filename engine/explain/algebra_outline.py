@@ -1,13 +1,13 @@
 """This module writes the algebra of a query as a tree of words: one item per node, with its name in `epsparql.algebra`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import assert_never
 
 from engine.expressions import temporal
 from engine.expressions.values import Duration
 from engine.pattern_scope import list_subexpressions
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import TermOrVariable, Variable

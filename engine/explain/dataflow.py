@@ -1,11 +1,11 @@
 """This module tells which source feeds which in a plan, as far as people want to read of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.kernel.state import layout as c
 from engine.physical_plan.plan import Fragment, Node, Scan
 from engine.planner.operators.without import LIFTED
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

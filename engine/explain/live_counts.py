@@ -1,11 +1,11 @@
 """This module puts what a running query counts beside the steps of its plan."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from engine.explain.plan_reader import OperatorStep
 from engine.kernel.state import layout as c
 from engine.runtime.introspection import SIDES, OperatorState, Side
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ bounds.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from engine.background.fact_store import FactIndex
 from engine.background.static_rules.description import describe_rules
@@ -26,6 +26,7 @@ from engine.planner.reach import Asked, Reach, find_reaches
 from engine.rewrite import rewrite_query
 from engine.triples.quads import Quad
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.etalis.binarization import BinaryRule
 from epsparql.renderer.queries import render
 from epsparql.solutions.policies import UNRESTRICTED
@@ -64,9 +65,12 @@ class Declared:
     instants: bool = False
 
 
+NOTHING_DECLARED = Declared()
+
+
 def explain(
     query: a.Query, default_graph: str = "all", policy: str = UNRESTRICTED, rates: Rates = NO_RATES, without: Collection[str] = (),
-    reads: Sequence[Read] = (), declared: Declared = Declared(),
+    reads: Sequence[Read] = (), declared: Declared = NOTHING_DECLARED,
 ) -> Explanation:  # fmt: skip
     """Return the plan of a query as it would be registered over an empty background where triples occur at these
     rates. Raises Refusal.

@@ -6,8 +6,8 @@ from engine.explain.algebra_outline import Outliner
 from engine.rewrite import rewrite_query
 from engine.rewrite.operands import find_operands
 from epsparql import algebra as a
+from epsparql.etalis.header import is_program
 from epsparql.etalis.parser.syntax import count_open
-from epsparql.etalis.translator import is_program
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.translator import ParsedQuery
 from epsparql.trees import walk_nodes

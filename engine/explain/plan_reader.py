@@ -1,7 +1,7 @@
 """This module reads a plan's tables back into steps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
@@ -22,6 +22,7 @@ from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST
 from epsparql.trees import replace_fields, walk_nodes
 

@@ -1,10 +1,11 @@
 """This module finds the places where a query states the conditions and durations that its plan may apply further down."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.explain.algebra_outline import exists_in, operands
 from engine.pattern_scope import duration_limit, list_conjuncts
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 FREE = (a.Bgp, a.Filter, a.Within, a.Union, a.Path, a.Values, a.Graph, a.InWindow, a.Group, a.SubSelect)
 """These nodes make no two-sided operator and bind nothing."""

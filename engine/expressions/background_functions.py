@@ -1,10 +1,10 @@
 """This module has the functions that look into the background: ep:route and ep:routeLength (semantics.md section 15)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from engine.expressions.extensions import NAMESPACE, OWN
 from engine.expressions.values import MAX_TEXT, ExpressionError
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal, Term
 
 ROUTE, ROUTE_LENGTH = f"<{NAMESPACE}route>", f"<{NAMESPACE}routeLength>"

@@ -10,9 +10,8 @@ from engine.expressions.literals import value_of
 from engine.expressions.temporal import DAY, HOUR, MINUTE, SECOND, civil_from_days, instant_literal
 from engine.expressions.values import DateTime, ExpressionError, Number
 from epsparql.etalis.parser.constants import list_literal, read_parts, struct_literal, written_term
-from epsparql.etalis.parser.vocabulary import TERM, event_node, key_of
+from epsparql.etalis.parser.vocabulary import FUNCTION, NAMED, TERM, event_node, key_of
 from epsparql.etalis.statics.arithmetic import OPERATIONS, literal_of_value
-from epsparql.etalis.statics.conditions import FUNCTION, NAMED
 from epsparql.etalis.statics.lists import LIST_FUNCTIONS, list_items
 from epsparql.terms import XSD, Literal, Term
 

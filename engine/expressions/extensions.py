@@ -13,7 +13,6 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from math import asin, cos, isfinite, radians, sin, sqrt
@@ -21,6 +20,7 @@ from math import asin, cos, isfinite, radians, sin, sqrt
 from engine.expressions import geosparql, numeric, temporal
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import Duration, ExpressionError, Number, NumericType, Text
+from epsparql.deferred_methods import dataclass
 from epsparql.ntriples import is_writable
 from epsparql.terms import BlankNode, Iri, Literal, Term, TripleTerm
 

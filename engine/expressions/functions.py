@@ -5,7 +5,6 @@ Functions of a solution's time or identity are not here. An error is an Expressi
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from functools import partial
 from math import ceil, copysign, floor
@@ -16,6 +15,7 @@ from engine.expressions.extensions import Extension, extensions
 from engine.expressions.literals import FALSE, TRUE, term_of, value_of
 from engine.expressions.values import MAX_TEXT, DateTime, Duration, ExactMicros, ExpressionError, Number, NumericType, Text
 from engine.regex.matching import find_match, replace_matches
+from epsparql.deferred_methods import dataclass
 from epsparql.iris import resolve
 from epsparql.ntriples import is_absolute_iri, is_language_tag
 from epsparql.regex.syntax import PatternFault

@@ -8,7 +8,6 @@ Source: https://docs.ogc.org/is/22-047r1/22-047r1.html, sections 8.7 and 8.8.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from math import degrees, isfinite
 from typing import TYPE_CHECKING, Any
 
 from engine.expressions.values import ExpressionError
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Iri, Literal, Term
 
 if TYPE_CHECKING:

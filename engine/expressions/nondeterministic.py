@@ -6,13 +6,13 @@ They are functions of query, solution and call site, so that a replay gives the 
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from engine.expressions import temporal
 from engine.expressions.background_functions import RouteSearch
 from engine.expressions.literals import term_of, value_of
 from engine.expressions.values import ExpressionError, Micros, Number, NumericType, Text
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, Iri, Literal, Term
 
 INDIVIDUAL = frozenset({"BNODE", "RAND", "STRUUID", "UUID"})

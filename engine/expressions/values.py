@@ -1,10 +1,10 @@
 """Terms have values in expressions, of the value spaces that SPARQL's operators know (semantics.md section 4)."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
 Micros = int

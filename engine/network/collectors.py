@@ -3,7 +3,7 @@ the host.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from engine.network.placed_query import Planned
 from engine.network.query_slots import QuerySlots
 from engine.physical_plan.plan import Fragment, TableOffsets, timers_of
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

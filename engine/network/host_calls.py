@@ -3,7 +3,6 @@ exact answers.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +34,7 @@ from engine.planner import plan_query
 from engine.planner.builder.join_order import Rates
 from engine.triples.quads import Quad
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.etalis.parser.vocabulary import key_of
 from epsparql.terms import BlankNode, Term, Variable
 

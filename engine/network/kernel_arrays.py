@@ -4,7 +4,6 @@ host.
 
 from collections.abc import Callable
 from ctypes import addressof, c_byte
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from engine.native.entries import (
 )
 from engine.physical_plan.plan import TABLES
 from engine.physical_plan.recipes import Recipes
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 assert (c.TERM_LINK, c.TERM_LINK_BITS, c.TERM_WIDTH) == (LINK, LINK_BITS, CELL_WIDTH), "the kernel reads what the term table writes"

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from engine.aggregation.order_limit import ModifiersCollector
@@ -12,6 +12,7 @@ from engine.kernel.state import layout as c
 from engine.network.host_calls import KernelHost
 from engine.network.placed_query import OPTIONALS
 from engine.physical_plan.plan import NO_ROWS, Fragment, Node, RowRange
+from epsparql.deferred_methods import dataclass
 
 Target = tuple[int, int]
 """A node and its side."""

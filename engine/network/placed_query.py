@@ -1,7 +1,7 @@
 """This module plans queries, and describes them at their places in a network."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from engine.planner.builder.scans import FEW
 from engine.planner.queries import RANK
 from engine.triples.quads import Quad
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable
 from epsparql.trees import replace_fields

@@ -3,7 +3,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from engine.kernel.state import layout as c
 from engine.network.placed_query import Planned
 from engine.network.query_slots import QuerySlots
 from engine.physical_plan.common_subplans import Subplan
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

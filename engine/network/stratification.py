@@ -4,7 +4,6 @@ It finds recursion that has no such order.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.alpha.alpha_nodes import AS_SENT, Want
 from engine.kernel.state import layout as c
@@ -12,6 +11,7 @@ from engine.network.placed_query import POLICIES, Planned
 from engine.network.query_slots import QuerySlots
 from engine.physical_plan.operator_names import OPERATORS
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, TermOrVariable, Variable
 
 NEGATIVE = frozenset(

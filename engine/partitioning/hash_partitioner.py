@@ -1,7 +1,7 @@
 """This module deals out events by the value of one part of their triples, and tells which partition has each value."""
 
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from engine.partitioning.crc32 import MIX, NO_PARTITION, mark_partitions
 from engine.triples.quads import Quad
+from epsparql.deferred_methods import dataclass
 
 
 class Part(Enum):

@@ -6,7 +6,6 @@ same part. Events are dealt out by that part, and what a schema makes of an even
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import assert_never
@@ -21,6 +20,7 @@ from engine.partitioning.one_key import NOTHING_ALIKE, OneKey, find_one_key, is_
 from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from engine.pattern_scope import find_scope, list_subexpressions
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable

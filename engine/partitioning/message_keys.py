@@ -6,7 +6,6 @@ triple gives it another: so a sensor's own triples stand where its observations 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import Events, MessageKey
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 NO_KEYS: Mapping[str, MessageKey] = MappingProxyType({})

@@ -3,10 +3,10 @@ a part's links.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from engine.messages import MessageKey
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import TermOrVariable, Variable
 
 

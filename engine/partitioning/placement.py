@@ -7,7 +7,7 @@ that is right. Where a new query or a new schema makes it wrong, the set moves, 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from engine.background.fact_store import FactIndex
@@ -18,6 +18,7 @@ from engine.partitioning.message_keys import NO_KEYS
 from engine.partitioning.time_slices import NoSlices, TimeSlices, cut_time
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 from epsparql.trees import replace_fields
 

@@ -1,7 +1,6 @@
 """This module reads one partition's rows out of rows that are there as a whole."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from engine.messages import NO_END, Block, Events, MessageKey, Micros, RowSource, int64s
 from engine.partitioning.hash_partitioner import PartitionShare
 from engine.partitioning.message_keys import key_column, number_bodies
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -8,14 +8,13 @@ before a slice. It tells the solutions that end in its slices:
     partition 1                   [ reach |    slice 1    ]              [ reach |    slice 3    ]
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.messages import Micros
 from engine.partitioning.hash_partitioner import PartitionShare
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 MOST_REACH: Micros = 3_600_000_000

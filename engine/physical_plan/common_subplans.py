@@ -5,7 +5,6 @@ Equal ones of other queries have the same name (docs/decisions/0002-networks-by-
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.kernel.state import layout as c
 from engine.pattern_scope import has_exists
@@ -13,6 +12,7 @@ from engine.physical_plan.filter_compiler import add_slots, compile_filter
 from engine.physical_plan.plan import Fragment, RowRange, Scan
 from engine.rewrite.rename_hidden import rename_variables
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 from epsparql.trees import replace_fields

@@ -1,13 +1,13 @@
 """This module compiles conditions to the kernel's bytecode; what the bytecode lacks becomes a question to the host."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from engine.dictionary.float_bounds import approximation, constant_micros
 from engine.kernel.state import layout as c
 from engine.pattern_scope import duration_constant, list_subexpressions, looks_at_time, variables_of
 from engine.physical_plan.plan import Fragment, Inquiry, RowRange
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal, Variable
 
 _COMPARISONS = {

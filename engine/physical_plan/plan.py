@@ -1,7 +1,7 @@
 """This module describes a query's part of a network's program, and places it among the others."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from engine.pattern_scope import asks_identity, looks_at_background, looks_at_ti
 from engine.physical_plan.join_trees import PlanShape, Segment
 from engine.triples.hash_index import Lookup
 from epsparql.algebra import Expression
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 Ints = NDArray[np.int64]

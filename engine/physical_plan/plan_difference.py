@@ -1,6 +1,6 @@
 """This module compares two plans of one query, over two backgrounds."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from engine.physical_plan.plan import Fact, Fragment, PathJoin
 from engine.triples.hash_index import Lookup
 from engine.triples.relation import addition, without
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

@@ -4,7 +4,7 @@ If a query's reach is bounded, it can be evaluated over a part of the log that b
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, assert_never
 
 from engine.kernel.state import layout as c
@@ -15,6 +15,7 @@ from engine.planner.groups_and_modifiers import has_window
 from engine.planner.operators.path_reachability import may_be_empty
 from engine.planner.operators.property_paths import keeps_steps
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Variable

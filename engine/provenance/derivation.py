@@ -6,7 +6,6 @@ up, and little is gone through.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, assert_never
 
@@ -21,6 +20,7 @@ from engine.provenance.model import Absence, Bindings, Edge, Occurrence, Proof, 
 from engine.provenance.path_proofs import PathProof, Ways
 from engine.rewrite.rename_hidden import is_seen
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, TermOrVariable, Variable
 from epsparql.trees import map_fields, replace_fields, walk_nodes
 

@@ -6,7 +6,6 @@ classes either way.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from engine.background.fact_store import FactIndex
 from engine.background.reasoning.rdfs_schema import (
@@ -25,6 +24,7 @@ from engine.background.reasoning.rdfs_schema import (
 )
 from engine.background.static_rules.explanation import TooFar
 from engine.messages import RDFS as RDFS_ONLY
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Iri, Literal, Term
 
 _KIND, _PROPERTY, _DOMAIN, _RANGE, _SUBCLASS, _SUBPROPERTY = (VOCABULARY[k] for k in (TYPE, PROPERTY, DOMAIN, RANGE, SUBCLASS, SUBPROPERTY))

@@ -1,7 +1,6 @@
 """This module finds the derivation of a solution as it was reported."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from engine.background.reasoning.rdfs_schema import Triple
 from engine.expressions.literals import parse_term
@@ -9,6 +8,7 @@ from engine.messages import Micros
 from engine.provenance.derivation import NOTHING, Derivation
 from engine.provenance.model import Bindings, Proof, TimeBounds, World
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, Iri, Literal, Term, TermOrVariable, Variable
 from epsparql.trees import walk_nodes
 

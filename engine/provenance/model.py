@@ -3,7 +3,6 @@ what either entails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from engine.background.fact_store import FactIndex, lies_in
@@ -14,6 +13,7 @@ from engine.provenance.inference import DerivedTriples, Given, Steps
 from engine.rewrite.resolve_datasets import BACKGROUND
 from engine.triples.quads import GraphName, Quad
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, TermOrVariable, Variable
 
 Bindings = Mapping[Variable, Term]

@@ -1,12 +1,12 @@
 """This module finds ways along a property path, with the triples that they go by (SPARQL 1.1, 18.1.7)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import assert_never
 
 from engine.messages import Micros
 from engine.provenance.model import Edge, Occurrence, TimeBounds, Used, World
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Iri, Term, Variable
 
 _ANY = Variable("_:any")

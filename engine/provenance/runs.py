@@ -3,7 +3,6 @@
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from engine.aggregation.set_functions import folding
 from engine.aggregation.term_values import TermValues
@@ -14,6 +13,7 @@ from engine.kernel.state import layout as c
 from engine.messages import Micros
 from engine.provenance.model import Proof
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 ValueOf = Callable[[a.Expression, Proof], Term | None]

@@ -11,7 +11,7 @@ lives elsewhere from then on, and reads for what it lacks.
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from engine.engine_state import Beginning, EngineState, SideEngine, join, let_go
 from engine.errors import LogGap, OnePartitionOnly
@@ -24,6 +24,7 @@ from engine.runtime.time_course import Place
 from engine.runtime.watermarks import NO_TIME
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.deferred_methods import dataclass
 
 _STRANDED = "it moved to another partition, and what it rests on was removed from the log: {}; register the query again"
 

@@ -5,13 +5,13 @@ RE2 has no back references: patterns with them are matched by backtracking, in a
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
 from engine.regex.backtracking import Captures, RegexProgram
 from engine.regex.re2 import write_pattern
+from epsparql.deferred_methods import dataclass
 from epsparql.regex.pattern_parser import parse_pattern
 from epsparql.regex.pattern_size import measure_pattern
 from epsparql.regex.replacement import parse_replacement

@@ -9,7 +9,6 @@ for good once the change is taken in. The column `end` holds the entry's offset,
 The column `start` is the solution's.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import INSTANT, SOLUTIONS
+from epsparql.deferred_methods import dataclass
 
 ADDED, WITHDRAWN = "+", "-"
 INSTANT_WIDTH = 20

@@ -1,13 +1,13 @@
 """This module says at which instants a change of the past can matter (engine/planner/reach.py)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.messages import Micros
 from engine.runtime.watermarks import NO_TIME
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

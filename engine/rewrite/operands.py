@@ -1,12 +1,13 @@
 """This module finds the operands of a query's chain, and makes the query of its first operands."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 from engine.pattern_scope import asks_identity, find_scope, has_exists, list_conjuncts, looks_at_time, span_of, variables_of
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.deferred_methods import dataclass
 from epsparql.recursion import deep_stack
 from epsparql.terms import Variable
 from epsparql.trees import replace_fields, walk_nodes

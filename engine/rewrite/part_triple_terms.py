@@ -3,11 +3,12 @@ them together (RDF 1.2).
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from engine.rewrite.transform import replace_patterns
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, Iri, Literal, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from epsparql.trees import replace_fields
 

@@ -1,11 +1,12 @@
 """GRAPH, FROM, FROM NAMED and WINDOW become the places of triple patterns (semantics.md section 1)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from engine.pattern_scope import find_scope, has_exists
 from engine.rewrite.transform import Node, replace_patterns
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Iri, Variable
 from epsparql.trees import replace_fields
 

@@ -4,7 +4,6 @@ Registrations settle that, so it is worked out once for all that is fed until th
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from engine.dictionary.batch_layout import TERMS
@@ -14,6 +13,7 @@ from engine.runtime.partition_filter import Feed
 from engine.runtime.result_assembly import Outlets, add_outlet, make_outlets
 from engine.runtime.watermarks import Arrivals
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 _FEW = 16
 

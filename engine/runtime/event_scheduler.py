@@ -1,7 +1,7 @@
 """This module runs a network's clock: what has arrived waits for time, and goes to the kernel in order."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from operator import itemgetter
 
@@ -15,6 +15,7 @@ from engine.partitioning import Division
 from engine.runtime.event_queue import Key, Waiting
 from engine.runtime.watermarks import NO_ARRIVALS, NO_TIME, Arrivals, Ints, NetworkTime
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 _FEW_MARKS = 512  # with more, a table is put together by a mask, whose time does not depend on their number
 Mark = tuple[int, int, int, int, int]

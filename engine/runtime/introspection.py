@@ -5,7 +5,7 @@ It also tells the size of what collectors hold.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 from urllib.parse import unquote
 from weakref import WeakKeyDictionary
@@ -18,6 +18,7 @@ from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 from epsparql import terms
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 SideName = Literal["left", "right", "absent"]

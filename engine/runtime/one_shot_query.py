@@ -5,7 +5,6 @@ A query reads no stream, so its pattern has all its solutions at the one instant
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from engine.rewrite import rewrite_query
 from engine.runtime.result_assembly import find_cell
 from engine.triples.relation import distinct, without
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 from epsparql.trees import replace_fields
 

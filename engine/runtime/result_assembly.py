@@ -3,7 +3,6 @@
 import re
 from bisect import bisect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import assert_never
 
@@ -36,6 +35,7 @@ from engine.network.placed_query import Planned
 from engine.pattern_scope import sort_by_name
 from engine.planner.queries import RANK
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, TermOrVariable, Variable
 
 Ints = NDArray[np.int64]

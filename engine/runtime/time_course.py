@@ -5,11 +5,12 @@ The positions lie the closer together, the later they are.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from engine.messages import Micros
 from engine.runtime.watermarks import StreamTime
+from epsparql.deferred_methods import dataclass
 
 _MOST_PLACES, _THINNED = 64, 48
 _MOST_STREAMS = 256

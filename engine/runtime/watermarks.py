@@ -3,7 +3,7 @@ their way to a kernel.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engine.dictionary.batch_layout import FIRST_TERM, HEIGHT, ROW, SINCE, WHOLE_SUBJECT
 from engine.kernel.state import layout as c
 from engine.messages import END_OF_TIME, Entry, Events, Finish, Micros, SetStream, Tick
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 NO_TIME = -(1 << 62)

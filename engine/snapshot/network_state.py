@@ -8,7 +8,6 @@ order of columns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
 from engine.physical_plan.join_trees import Linear, PlanShape, kept_shape, shape_again
 from engine.planner.builder.join_order import Rates
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

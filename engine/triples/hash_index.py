@@ -5,13 +5,14 @@ A version of the background that only adds to one before shares its table: rows 
 each version counts its own.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state import layout as c
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 LEAST_ROOM = 16

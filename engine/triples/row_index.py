@@ -1,9 +1,9 @@
 """An index finds the rows of a table that have one of several terms in a column, by binary search."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 

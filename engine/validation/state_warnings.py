@@ -5,7 +5,7 @@ It applies the planner's rules to the query as written.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import assert_never
 
 from engine.kernel.state import layout as c
@@ -24,6 +24,7 @@ from engine.planner.operators.property_paths import keeps_steps
 from engine.planner.operators.without import blocking_life, find_passing
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span, Warning_
 from epsparql.solutions.policies import UNRESTRICTED, find_deciding_variable, is_recent
 from epsparql.terms import Variable

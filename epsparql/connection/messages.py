@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlencode
 
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.solution import Solution, solution_of
 
 

@@ -7,11 +7,12 @@ Source: Anicic et al., *Stream reasoning and complex event processing in ETALIS*
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from epsparql.deferred_methods import dataclass
+from epsparql.etalis.header import split_header
 from epsparql.etalis.parser.program import EventRule, read_program
 from epsparql.etalis.parser.syntax import Struct, Term, list_conjuncts
-from epsparql.etalis.translator import split_header
 from epsparql.etalis.writer import write_term
 
 _WAITS: Mapping[str, str] = {":seq": "left", ":forall_seq": "left", ":cnot": "", ":fnot": ""}

@@ -9,15 +9,15 @@ The other clauses stay, since operands may be events that the program derives; i
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
+from epsparql.etalis.header import split_header
 from epsparql.etalis.parser.aggregates import read_aggregate
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, as_struct, extend_to_close, join_goals, list_conjuncts, list_variables
-from epsparql.etalis.translator import split_header
 from epsparql.etalis.writer import is_nameless, write_pattern, write_quoted
 
 _JOINS = frozenset(f":{name}" for name in ("seq", "forall_seq", "and", "par", "equals", "meets", "during", "starts", "finishes"))

@@ -1,9 +1,10 @@
 """This module translates event patterns: each operator becomes the operator of the algebra that means the same."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.etalis.events import own_pattern, sent_pattern, triple_pattern
 from epsparql.etalis.parser.aggregates import COUNT, LIST, AggregateTerm, read_aggregate

@@ -4,11 +4,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import NamedTuple
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.etalis.parser.constants import ground_term, instant_micros, micros_of
 from epsparql.etalis.parser.lexemes import END, NAME, NUMBER, SKIP, content_of

@@ -3,10 +3,10 @@ SELECT of those that it reports.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from epsparql import algebra as a
-from epsparql.errors import LANGUAGE_LINE, Span, Warning_
+from epsparql.deferred_methods import dataclass
+from epsparql.errors import Span, Warning_
 from epsparql.etalis.events import (
     ARGUMENTS,
     EVENT,
@@ -23,6 +23,7 @@ from epsparql.etalis.events import (
     sent_pattern,
     written_rule,
 )  # fmt: skip
+from epsparql.etalis.header import split_header
 from epsparql.etalis.lint.warnings import doubt_program
 from epsparql.etalis.parser.constants import ground_term, predicate_atom
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Trigger, duration_of, read_program
@@ -78,20 +79,6 @@ def query_text(program: str, policy: str | None = None) -> tuple[str, str]:
     program = program.removeprefix("\ufeff")
     chosen = policy or read_program(program).policy or "unrestricted"
     return f"#!etalis {chosen}\n{program}", chosen
-
-
-def is_program(text: str) -> bool:
-    """Return whether a query's text is a program."""
-    return LANGUAGE_LINE.match(text) is not None
-
-
-def split_header(text: str) -> tuple[str, str]:
-    """Return the program and the policy of a query's text that is a program; the line before the program becomes a
-    comment of its language.
-    """
-    header = LANGUAGE_LINE.match(text)
-    assert header is not None
-    return f"%{text[1:]}", header[1]
 
 
 class _Translation:
@@ -305,4 +292,4 @@ def _list_inner_heads(term: Term) -> Iterator[Struct]:
             yield from _list_inner_heads(part)
 
 
-__all__ = ["TranslatedProgram", "is_program", "query_text", "split_header", "translate_program", "translate_told"]
+__all__ = ["TranslatedProgram", "query_text", "translate_program", "translate_told"]

@@ -6,10 +6,10 @@
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
+from epsparql.deferred_methods import dataclass
 from epsparql.iris import Names
 from epsparql.lint.constants import CELLS_OF_DATATYPES, read_constant
 from epsparql.lint.diagnostics import Reason

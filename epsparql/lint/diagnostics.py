@@ -4,9 +4,9 @@ meant.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.lint.scopes import operands, parts
 from epsparql.lint.type_inference import ANY, COMPARED, ERROR, FLAG, Kind, Kinds, truth

@@ -6,9 +6,9 @@ certainly timed contradicts.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.lint.scopes import Scopes, strip_spans
 from epsparql.literals import duration_micros, duration_text

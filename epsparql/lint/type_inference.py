@@ -6,10 +6,11 @@ An answer may be too wide, never too narrow. Source of the operators: SPARQL 1.1
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Flag, auto
 from typing import assert_never
 
+from epsparql.deferred_methods import dataclass
 from epsparql.iris import Names
 from epsparql.literals import literal_fault
 from epsparql.parser import ast as s

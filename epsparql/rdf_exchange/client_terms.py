@@ -3,9 +3,9 @@
 It loads rdflib only for its types.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """This module writes expressions and property paths as text, with only the brackets that count."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import Variable
 

@@ -4,11 +4,12 @@ Each operand gets only the braces that it needs. So a text nested as deep as the
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
+from epsparql.deferred_methods import dataclass
 from epsparql.literals import MAX_LENGTH, duration_text
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter, write_stream

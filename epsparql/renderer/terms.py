@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.iris import resolve
 from epsparql.terms import XSD, XSD_STRING, Iri, Literal, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from epsparql.trees import walk_nodes

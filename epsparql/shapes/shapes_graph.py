@@ -5,8 +5,9 @@ Source: https://www.w3.org/TR/shacl/
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from epsparql.deferred_methods import dataclass
 
 if TYPE_CHECKING:
     import pyoxigraph as ox

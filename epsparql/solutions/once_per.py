@@ -7,11 +7,12 @@ duration. A key is the terms of some variables; an unbound one is a value of its
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from epsparql.deferred_methods import dataclass
 from epsparql.literals import MAX_MICROS, duration_micros, duration_text
 
 MOST_KEYS = 10_000

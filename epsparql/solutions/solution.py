@@ -1,9 +1,9 @@
 """This module holds a solution as a client sees it. rdflib is loaded when a first term is asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from epsparql.ntriples import parse_statements
 from epsparql.rdf_exchange.client_terms import ClientTerm, Triple
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Literal, Term, TripleTerm

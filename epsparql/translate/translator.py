@@ -4,15 +4,16 @@ It raises every error of a query.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import assert_never
 
 from epsparql import algebra as a
 from epsparql.algebra.in_scope_variables import visible_variables
 from epsparql.algebra.normalize import renumbered
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import QueryError, Span, SyntaxFault, Warning_
-from epsparql.etalis.translator import is_program, split_header, translate_program
+from epsparql.etalis.header import is_program, split_header
 from epsparql.lint.near_variables import find_near_variables
 from epsparql.lint.warnings import doubts
 from epsparql.literals import MAX_LENGTH, MAX_TREE_DEPTH, MAX_WORDS, word_beyond
@@ -61,6 +62,8 @@ def _parse(text: str) -> ParsedQuery:
 
 def _parse_program(text: str) -> ParsedQuery:
     """Return the meaning of a program of the ETALIS Language for Events."""
+    from epsparql.etalis.translator import translate_program  # most processes have no programs
+
     program, policy = split_header(text)
     with deep_stack():
         found = translate_program(program, policy)

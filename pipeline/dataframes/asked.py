@@ -1,8 +1,7 @@
 """This module defines what `solve` asks of engines: queries that run together, over a background."""
 
-from dataclasses import dataclass
-
 from engine.messages import NODE_NAMES, Entry, Facts, Register
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

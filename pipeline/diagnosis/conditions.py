@@ -2,12 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from engine.expressions.evaluator import ExpressionError, evaluate, truth, value_of
 from engine.expressions.values import DateTime, Duration, Number, Text, Value
 from engine.pattern_scope import duration_limit, has_exists, list_conjuncts, list_subexpressions
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.literals import duration_text
 from epsparql.terms import Iri, Literal, Term
 from pipeline.diagnosis.evaluation.probing import Row

@@ -9,9 +9,10 @@ lets nothing through.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.recursion import deep_stack
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.translator import ParsedQuery

@@ -1,12 +1,12 @@
 """This module holds what the explanations of one diagnosis share: the counted steps, their solutions and the events."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.translate.translator import ParsedQuery
 from pipeline.diagnosis.evaluation.probing import Found, Prober, Row

@@ -5,10 +5,10 @@ not fit, or too far apart.
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from engine.messages import Micros
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.literals import duration_text
 from epsparql.terms import Term, Variable
 from epsparql.trees import walk_nodes

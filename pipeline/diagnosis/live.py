@@ -7,13 +7,14 @@ for the runner.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.messages import END_OF_TIME, Micros
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from pipeline.diagnosis.clocks import describe_clock
 from pipeline.diagnosis.diagnosis import Question, diagnose
 from pipeline.diagnosis.evaluation.probing import Prober

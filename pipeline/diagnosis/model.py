@@ -2,10 +2,10 @@
 reason.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.batches.timestamps import iso
 
 FOUND, NOTHING, UNKNOWN = "found", "nothing", "unknown"

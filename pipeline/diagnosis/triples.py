@@ -3,12 +3,12 @@ another stream or graph.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF, Iri, Variable
 from epsparql.trees import walk_nodes
 from pipeline.diagnosis.evaluation.sample import Sample

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from epsparql.deferred_methods import dataclass
 from epsparql.iris import resolve
 from epsparql.ntriples import is_absolute_iri
 from epsparql.terms import RDF, XSD

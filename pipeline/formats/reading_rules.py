@@ -2,8 +2,9 @@
 
 from codecs import BOM_UTF8
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.namespaces import NO_NAMES
 from pipeline.formats.short_terms import ShortTerms
 

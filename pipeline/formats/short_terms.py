@@ -4,11 +4,11 @@ results, and prefixed names.
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from epsparql.deferred_methods import dataclass
 from epsparql.literals import literal_fault
 from epsparql.ntriples import is_absolute_iri, is_writable
 from epsparql.solutions.solution import term_of

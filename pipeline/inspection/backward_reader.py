@@ -6,9 +6,9 @@ in each `CHUNK` bytes is kept. From these places the frames are found again, the
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone
 from pipeline.inspection.recent_rows import RecentRows, read_pieces
 from pipeline.log.segments import CHUNK, LINK, Frame, FrameReader, Head, segment_path, segments

@@ -9,11 +9,12 @@ function of them has no value.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Warning_
-from epsparql.etalis.translator import is_program
+from epsparql.etalis.header import is_program
 from epsparql.iris import Names
 from epsparql.lint.certain_bindings import bound_in_group
 from epsparql.lint.diagnostics import why_never_true

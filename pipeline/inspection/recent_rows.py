@@ -1,11 +1,11 @@
 """This module holds rows of one stream as they stand in the log, by the body that brought them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from engine.messages import Events, Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.log.codec import decode_records, rows_of
 from pipeline.log.segments import Frame
 

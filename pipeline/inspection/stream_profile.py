@@ -4,7 +4,6 @@ It counts on Arrow's dictionaries, not row by row.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.messages import END_OF_TIME, OCCURRENCES, Micros
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF, RDF_DIR_LANG_STRING, RDF_LANG_STRING, XSD_STRING
 from pipeline.inspection.backward_reader import BackwardReader
 from pipeline.inspection.recent_rows import RecentRows

@@ -2,9 +2,9 @@
 time.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from epsparql.deferred_methods import dataclass
 from pipeline.inspection.recent_rows import RecentRows, read_pieces
 from pipeline.log.segments import LINK, FrameReader
 

@@ -1,7 +1,7 @@
 """This module folds the log's entries into a catalogue: streams with their watermarks, and queries with their states."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
 import msgspec
@@ -34,6 +34,7 @@ from engine.messages import (
     Tick,
     Withdraw,
 )
+from epsparql.deferred_methods import dataclass
 from pipeline.log.codec import Record
 from pipeline.log.lag import Waiting, add_waiting, release_waiting
 from pipeline.source_positions import SourceState

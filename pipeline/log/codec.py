@@ -7,7 +7,7 @@ Many rows are compressed, and stand in slices where the server has several parti
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from operator import attrgetter
 from typing import Any
 
@@ -36,6 +36,7 @@ from engine.messages import (
     Withdraw,
 )  # fmt: skip
 from engine.partitioning import NO_KEYS
+from epsparql.deferred_methods import dataclass
 from pipeline.log.encoding.arrow_ipc import Part, open_rows, write_rows
 from pipeline.log.encoding.sliced_rows import SLICE_ROWS, Fetch, SlicedFrame, SlicedRows, encode_slices, fetch_from, is_sliced
 from pipeline.rejected_rows import Rejected

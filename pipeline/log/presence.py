@@ -3,13 +3,14 @@ target is found.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import Events, Micros, int64s
+from epsparql.deferred_methods import dataclass
 from pipeline.log.codec import Content, rows_of
 
 _FEW = 4096

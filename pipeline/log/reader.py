@@ -1,7 +1,6 @@
 """This module reads the input log: blocks for the engine, ranges for Spark, late rows for their feed."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -10,6 +9,7 @@ from threading import Condition, Lock
 import pyarrow as pa
 
 from engine.messages import Block, Entry, Events, Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Corrupt, Withdrawn
 from pipeline.head_poll import HeadPoll
 from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of

@@ -16,13 +16,14 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 
 import msgspec
 
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file, sync_path
 from pipeline.errors import Corrupt, Gone, OutOfOrder
 from pipeline.log.lock import DirectoryLock

@@ -5,7 +5,6 @@ from collections import ChainMap, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from threading import Condition, Event, Thread
@@ -18,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import INSTANT, NO_END, NO_ROWS, OCCURRENCES, Entry, Events, Finish, Micros, Tick, int64s
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Corrupt, LogFailed, NoInstant, NotRevisable, Overloaded, SourceSilent, StoreFailed, StreamFinished, TooFarAhead
 from pipeline.log.catalog import Catalogue, Stream, find_slowest, least_end, source_ends
 from pipeline.log.codec import Content, Record, decode, decode_records, encode

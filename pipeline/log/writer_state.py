@@ -5,12 +5,13 @@ The state is the catalogue, and which files hold idempotency keys.
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import msgspec
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file
 from pipeline.errors import NotOfOneLog
 from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration, Stream

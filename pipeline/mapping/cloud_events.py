@@ -6,7 +6,6 @@ Their data goes through the stream's mapping.
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 
 import msgspec
@@ -14,6 +13,7 @@ import numpy as np
 from msgspec import Raw
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError
 from pipeline.formats.batches.timestamps import instant
 from pipeline.formats.ndjson import LONGEST_KEY

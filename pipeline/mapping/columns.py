@@ -3,7 +3,7 @@ its text.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import msgspec
@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from epsparql.deferred_methods import dataclass
 
 Indices = NDArray[np.int32]
 Kinds = NDArray[np.uint8]

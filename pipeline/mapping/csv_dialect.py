@@ -5,12 +5,12 @@ pattern, and what precedes them.
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import InvalidMapping
 from pipeline.mapping.columns import CELL, Column
 

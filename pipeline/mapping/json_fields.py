@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import GenericAlias
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from epsparql.deferred_methods import dataclass
 from pipeline.mapping.columns import Column, column_of_tokens
 from pipeline.mapping.mapping import steps_of
 

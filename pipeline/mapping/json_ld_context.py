@@ -1,9 +1,9 @@
 """This module reads a JSON-LD context in place of a mapping's `properties`: terms with IRIs, types and languages."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF
 from pipeline.errors import InvalidMapping
 

@@ -6,7 +6,6 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import CSV, LINES
 from epsparql.terms import RDF, XSD_STRING
 from pipeline.errors import FormatError

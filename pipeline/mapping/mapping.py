@@ -8,10 +8,11 @@ datatype, null, lang.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF, XSD
 from pipeline.errors import InvalidMapping
 from pipeline.formats.namespaces import NO_NAMES, Namespaces

@@ -4,7 +4,7 @@ rows that do not map.
 
 from codecs import BOM_UTF8
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from msgspec import UNSET, Raw, UnsetType
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import CSV, JSON, LINES
 from epsparql.events.on_error import REFUSE, SKIP
 from pipeline.errors import FormatError

@@ -3,9 +3,9 @@ values percent-encoded.
 """
 
 import re
-from dataclasses import dataclass
 from urllib.parse import quote
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.ntriples import PREDICATES
 from pipeline.formats.namespaces import Namespaces

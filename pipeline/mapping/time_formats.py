@@ -4,7 +4,6 @@ zone of its own.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_FLOOR, Decimal, InvalidOperation
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from engine.messages import END_OF_TIME, Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import InvalidMapping
 from pipeline.formats.batches.timestamps import MICROSECOND, finer_fault, instant
 from pipeline.mapping.columns import BROKEN, CELL, NUMBER, STRING, Column

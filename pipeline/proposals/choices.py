@@ -1,9 +1,10 @@
 """This module holds what a user decides about a proposal, and records what the file leaves open."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError
 
 MOST_ALTERNATIVES = 20

@@ -8,9 +8,10 @@ values has the rows.
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import to_utf8
 from pipeline.mapping.json_fields import Token

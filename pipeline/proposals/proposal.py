@@ -8,11 +8,12 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import CSV, JSON, LINES
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval

@@ -7,9 +7,10 @@ import io
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError
 from pipeline.mapping.csv_dialect import CsvDialect, skip_lines, to_utf8
 from pipeline.mapping.csv_reader import number_columns

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError, InvalidMapping
 from pipeline.formats.batches.timestamps import iso
 from pipeline.mapping.columns import BOOLEAN, NUMBER

@@ -4,11 +4,11 @@ none.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD
 from pipeline.mapping.columns import CELL, NUMBER, STRING, Column
 from pipeline.mapping.csv_dialect import NumberFormat

@@ -11,11 +11,12 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.on_error import DEAD_LETTERS, ON_ERROR, OTHER_NAMES, REFUSE, read_on_error
 from epsparql.solutions.policies import PolicyFault
 from pipeline.query_tests.solutions import Solution, parse_solution

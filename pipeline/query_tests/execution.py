@@ -6,10 +6,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from epsparql.deferred_methods import dataclass
 from pipeline.diagnosis.model import Diagnosis
 from pipeline.query_tests.cases import Case
 from pipeline.query_tests.solutions import Solution, parse_solution

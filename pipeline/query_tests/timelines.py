@@ -13,13 +13,13 @@ holds: `o` is an instant, `[--]` an interval, and `always` marks background. `in
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 import pyoxigraph as ox
 
 from engine.triples.quads import written
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.query_tests.solutions import Solution, parse_solution, term_object
 from pipeline.replay.query_files import SourceFault

@@ -7,9 +7,9 @@ was written.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Edit, QueryError, Span
 from epsparql.literals import show_lexical
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, assert_never
 
@@ -28,11 +28,10 @@ from epsparql.algebra import (
     writing_rules,
     written_stream,
 )
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import QueryError, Span, Warning_
-from epsparql.etalis.binarization import list_binary_rules
-from epsparql.etalis.first_operands import write_first_operands as write_first_events
+from epsparql.etalis.header import is_program, split_header
 from epsparql.etalis.parser.syntax import EleRefused
-from epsparql.etalis.translator import is_program, split_header
 from epsparql.renderer.queries import render
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.translate.parsed_texts import ParsedTexts, looking_up
@@ -138,6 +137,8 @@ def explain_query(
     declared = explain.Declared(observed.message_keys, observed.instants)
     found = explain.explain(epsparql.parse(text).query, default_graph, policy, explain.rates_given(rates), without, observed.reads, declared)
     if is_program(text):
+        from epsparql.etalis.binarization import list_binary_rules  # as above
+
         found = replace_fields(found, rules=list_binary_rules(text))
     if observed.operators is not None:
         found = replace_fields(found, rows=explain.match_counts(found.plan, observed.operators))
@@ -184,6 +185,8 @@ def write_first_operands(text: str, n: int) -> str | None:
     Of a program, it is the program of the first operands of its rules. Raises: QueryError.
     """
     if is_program(text):
+        from epsparql.etalis.first_operands import write_first_operands as write_first_events  # as above
+
         return write_first_events(text, n)
     from engine.rewrite.operands import select_first_operands  # as above
 

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from epsparql.deferred_methods import dataclass
 from epsparql.events.on_error import DEAD_LETTER, REFUSE, SKIP
 from pipeline.rejected_rows import Rejected
 

@@ -4,11 +4,10 @@ Commands that read nothing else start sooner without the formats of events.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import epsparql
-from epsparql.etalis.translator import query_text
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.errors import locate_undecodable
 
@@ -90,6 +89,8 @@ def read_program(paths: Sequence[Path], static: Sequence[Path] = (), policy: str
     """
     files = [read_query(path) for path in (*paths, *static)]
     try:
+        from epsparql.etalis.translator import query_text  # it loads the grammar of programs, which other commands do not need
+
         text, chosen = query_text("\n".join(file.text for file in files), policy)
     except epsparql.QueryError as error:
         raise place_fault([(file.path, file.text) for file in files], error) from None

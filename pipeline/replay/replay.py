@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from threading import Event
 from typing import BinaryIO
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 import epsparql
 from engine.messages import NODE_NAMES, RDFS, Entail, Facts, Finish, Micros, Register, SetStream
+from epsparql.deferred_methods import dataclass
 from epsparql.events.on_error import DEAD_LETTERS, REFUSE
 from epsparql.solutions.policies import UNRESTRICTED, PolicyFault, read_policy
 from pipeline.diagnosis.model import Diagnosis

@@ -13,11 +13,11 @@ A manifest ends with a seal: its number, the digest of the manifest before it, a
 import re
 import struct
 import zlib
-from dataclasses import dataclass
 from secrets import token_hex
 
 import msgspec
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import StoreDamaged, StoreFailed, StoreTaken
 from pipeline.log.segments import digest_of
 from pipeline.object_store.backends import ObjectStore

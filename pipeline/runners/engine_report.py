@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from engine.physical_plan.plan import Read
 from engine.runtime.introspection import MOST_MATCHES, ChangedQueries, MatchWish, OperatorState, PartialMatch, Side, SideName
 from engine.runtime.query_registry import Registry
 from engine.state_size import Own, Quota, Usage
+from epsparql.deferred_methods import dataclass
 from pipeline.partition_count import name_of, recorded
 from pipeline.status_files import note_path, read_checksum, read_note, write_note
 

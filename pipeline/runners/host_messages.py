@@ -1,9 +1,9 @@
 """This module defines what a host of engines yields, and what it is told of a data directory elsewhere."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Outcome, StateChange
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from engine.messages import StateChange
 from engine.partitioning import PartitionShare
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Corrupt, OutOfOrder
 from pipeline.log import LogReader
 from pipeline.log.lock import Over

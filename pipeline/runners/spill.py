@@ -4,12 +4,12 @@ Each object has a name of its own, for two workers may find the same solutions w
 """
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from secrets import token_hex
 
 import pyarrow as pa
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import StoreFailed
 from pipeline.log.encoding.arrow_ipc import stream_of
 from pipeline.object_store.backends import ObjectStore, connect_store

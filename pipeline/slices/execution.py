@@ -5,7 +5,7 @@ the queries reach back to.
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from engine.engine import Engine
@@ -18,6 +18,7 @@ from engine.runtime.result_assembly import NOTHING
 from engine.runtime.watermarks import StreamTime
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone
 from pipeline.log import LogReader
 from pipeline.slices.outline import LogOutline

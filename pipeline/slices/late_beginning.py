@@ -7,7 +7,6 @@ suffice.
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.background.changes import read_static_rule
@@ -17,6 +16,7 @@ from engine.runtime.event_scheduler import find_reached
 from engine.runtime.query_registry import Registry
 from epsparql import algebra as a
 from epsparql import parse
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogReader
 from pipeline.log.segments import oldest
 from pipeline.slices.outline import LogOutline

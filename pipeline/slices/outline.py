@@ -8,7 +8,7 @@ for.
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from engine.background.changes import read_static_rule
 from engine.messages import END_OF_TIME, NO_END, Drop, DropStream, Entail, Entry, Events, Facts, Finish, Micros, Register, Tick
 from engine.partitioning import source_of
 from engine.runtime.watermarks import NO_TIME, StreamTime
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogReader
 
 _MOST_PLACES = 8192

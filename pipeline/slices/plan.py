@@ -6,11 +6,11 @@ A slice gives the solutions of the entries [keep, until), and reads the entries 
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 from engine.messages import END_OF_TIME, Micros
 from engine.planner.reach import Reach
 from engine.runtime.watermarks import NO_TIME
+from epsparql.deferred_methods import dataclass
 from pipeline.slices.outline import LogOutline
 
 SLICE_EVENTS = 20_000

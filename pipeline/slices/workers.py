@@ -5,9 +5,10 @@ of the log.
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Condition, Thread
 
+from epsparql.deferred_methods import dataclass
 from pipeline.slices.execution import SlicePiece, SliceWork, run_slice
 
 _AHEAD_BYTES = 256 << 20

@@ -9,11 +9,11 @@ Source: https://w3id.org/ldes/specification and https://w3id.org/ldes/server-pri
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
 
 import pyoxigraph as ox
 
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.batches.timestamps import iso
 from pipeline.formats.rdf.rdf import ENDS_AT, GENERATED_AT, STARTS_AT
 from pipeline.solutions.formats import LD_JSON, N_QUADS, TRIG, triples_of

@@ -4,7 +4,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +18,7 @@ from engine.native import formats_layout as layout
 from engine.native.entries import put_solutions
 from engine.revision import change_rows
 from engine.runtime.watermarks import NO_TIME
+from epsparql.deferred_methods import dataclass
 from pipeline.solutions.event_lines import write_event, write_event_change
 from pipeline.solutions.result_kinds import Bindings, Changes, Form, Triples, Verdict, find_program_form
 from pipeline.solutions.solution_ids import solution_id

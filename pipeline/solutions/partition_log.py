@@ -7,13 +7,14 @@ from whose position it begins.
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 
 from engine.messages import TIED, Outcome, StateChange, int64s
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file
 from pipeline.log.encoding.arrow_ipc import open_rows, parts_of
 from pipeline.log.segments import SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments, write_begin

@@ -5,7 +5,7 @@ It derives the solution again from the log on request, so nothing is kept for it
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,9 @@ from engine.rewrite import SIMPLIFICATIONS, rewrite_query
 from engine.triples.quads import GraphName, triples_of
 from epsparql import algebra as a
 from epsparql import parse
-from epsparql.etalis.translator import is_program, translate_told
+from epsparql.deferred_methods import dataclass
+from epsparql.etalis.header import is_program
+from epsparql.etalis.translator import translate_told
 from pipeline.errors import Gone, NotFoundAgain, TooMuchWork
 from pipeline.log.catalog import Registration
 from pipeline.log.codec import Content, decode, decode_records

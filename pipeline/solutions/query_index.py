@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from engine.messages import StateChange
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file
 from pipeline.errors import Corrupt, Gone
 from pipeline.log.segments import Frame, FrameReader, Head, read_opening, seal, segments, unseal, write_begin

@@ -1,6 +1,6 @@
 """This module tells what kind of solutions a query has."""
 
-from dataclasses import dataclass
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from engine.messages import SOLUTIONS, Micros, StateChange
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import OutOfOrder
 from pipeline.log.encoding.arrow_ipc import Part, parts_of
 

@@ -9,7 +9,6 @@ head record that publishes them, so a torn tail is never seen, and the next writ
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone, Locked, NotOfOneLog, OutOfOrder
 from pipeline.head_poll import HeadPoll
 from pipeline.log.log_fingerprint import Marks

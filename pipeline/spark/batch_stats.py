@@ -5,11 +5,11 @@ It writes a small file beside the engines' reports, without their import.
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogReader
 from pipeline.status_files import note_path, read_note, write_note
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from engine.partitioning import PartitionShare
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import SparkFailed, Superseded
 from pipeline.log import LogReader
 from pipeline.log.lock import DirectoryLock, take_when_free

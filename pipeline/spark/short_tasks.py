@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from engine.messages import StateChange
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogReader
 from pipeline.partition_count import SNAPSHOT_WEIGHT
 from pipeline.runners.host_messages import Elsewhere

@@ -7,12 +7,12 @@ Executors must see the log's directory.
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from engine.messages import Micros, Outcome, StateChange
+from epsparql.deferred_methods import dataclass
 from pipeline.runners.spill import Spill
 from pipeline.slices.execution import SlicePiece, SliceWork, run_slice
 from pipeline.spark.spark_session import quietly, session

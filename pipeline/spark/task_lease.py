@@ -7,8 +7,9 @@ writing at a time. The claim makes the older one give way, so that the younger o
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from epsparql.deferred_methods import dataclass
 
 _LOOK_S = 0.05
 NOBODY = -1

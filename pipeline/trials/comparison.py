@@ -6,7 +6,7 @@ Two solutions are equal where interval and values are, and where their queries h
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, Self
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import SOLUTIONS, Micros, int64s
+from epsparql.deferred_methods import dataclass
 from pipeline.solutions.json_encoder import ndjson
 from pipeline.solutions.result_kinds import Form
 from pipeline.solutions.solution_ids import STORED

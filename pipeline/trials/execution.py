@@ -7,7 +7,7 @@ to read from there would (docs/decisions/0083-slices.md).
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from engine.messages import Micros, Outcome, Register, int64s
 from engine.planner.reach import Reach
 from engine.query_lifecycle.catch_up import fork
 from engine.runtime.watermarks import NO_MARK, NO_TIME
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone, PipelineError
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.segments import oldest

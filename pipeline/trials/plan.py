@@ -1,10 +1,10 @@
 """This module plans a trial: which queries run side by side over the log's past, and whose solutions are compared."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Micros, Register
+from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from pipeline.partition_count import name_of
 from pipeline.registrations.query_cache import get_shape

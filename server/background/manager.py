@@ -3,7 +3,7 @@ log.
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from threading import Lock
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine import messages
 from engine.messages import ADD, DROP, Entail, Facts
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogWriter
 from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration

@@ -11,10 +11,10 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Catalogue, Registration
 from pipeline.registrations.query_cache import get_shape

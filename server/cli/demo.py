@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
@@ -23,6 +23,7 @@ from rich.text import Text
 
 from epsparql.client import Client, Solution
 from epsparql.client import Progress as Word
+from epsparql.deferred_methods import dataclass
 from server.child_server import Child, ChildFailed
 from server.cli.demo_data import HEAT_CLASSES, QUERIES, WATCHED, Instant, NoData, find, instants, station
 

@@ -5,10 +5,11 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
+
+from epsparql.deferred_methods import dataclass
 
 VOCABULARY = "http://example.org/weather#"
 STATIONS = "http://example.org/station/"

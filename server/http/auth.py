@@ -7,11 +7,11 @@ import logging
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
 
+from epsparql.deferred_methods import dataclass
 from server.http.problem_details import Fault, Problem
 from server.settings import EVERY_ORIGIN, is_loopback
 from server.tokens.issuer_keys import IssuerSilent

@@ -6,7 +6,7 @@ import logging
 from bisect import bisect
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import QueryError
 from pipeline import errors as pipeline_errors
 

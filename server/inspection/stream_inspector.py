@@ -6,10 +6,10 @@ Nothing is counted while nobody looks.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.inspection.backward_reader import BackwardReader, Look
 from pipeline.inspection.stream_profile import StreamProfile, profile_of
 from pipeline.inspection.tail_reader import TailPage, TailReader

@@ -5,7 +5,7 @@ graph that is none.
 from collections.abc import Collection, Iterator, Mapping
 
 from epsparql.errors import Warning_
-from epsparql.etalis.translator import is_program
+from epsparql.etalis.header import is_program
 from epsparql.translate.translator import ParsedQuery
 from pipeline.inspection.nearest_terms import find_nearest
 from pipeline.log.catalog import Stream

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Registration
 from pipeline.solutions.solution_log import SolutionReader

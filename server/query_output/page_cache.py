@@ -4,11 +4,11 @@ import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from numpy import int64
 from numpy.typing import NDArray
 
+from epsparql.deferred_methods import dataclass
 from pipeline.solutions.json_encoder import Lines
 from pipeline.solutions.solution_ids import solution_id
 

@@ -2,9 +2,9 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from engine.messages import REVISED, Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.batches.timestamps import iso
 from pipeline.log.catalog import Catalogue, Registration, Stream
 from pipeline.registrations.query_cache import get_shape

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
 from pipeline.log.catalog import Catalogue, Registration, Stream
 from pipeline.registrations.query_cache import get_shape

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 import epsparql
 from engine.runtime.introspection import MOST_MATCHES, OLDEST, MatchOrder, MatchWish, PartialMatch, Side, SideName
+from epsparql.etalis.header import is_program
 from epsparql.etalis.parser.constants import written_term
-from epsparql.etalis.translator import is_program
 from epsparql.ntriples import parse_term
 from epsparql.terms import Variable
 from epsparql.trees import walk_nodes

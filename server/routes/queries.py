@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from dataclasses import replace as replace_fields
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 
 import epsparql
 from engine.messages import CERTAIN, EMITS, NODE_NAMES, REVISED, Drop, Promote, Register, Withdraw
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Warning_
 from epsparql.etalis.translator import query_text
 from epsparql.solutions.policies import UNRESTRICTED

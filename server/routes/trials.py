@@ -3,7 +3,7 @@ registered.
 """
 
 import asyncio
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from http import HTTPStatus
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from engine.messages import NODE_NAMES, Micros, Register
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from pipeline.formats.batches.timestamps import instant, iso
 from pipeline.log.catalog import Registration

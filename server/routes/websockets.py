@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
@@ -14,6 +14,7 @@ import msgspec
 from fastapi import APIRouter, Query, Request, WebSocket, WebSocketDisconnect
 
 from engine.messages import REVISED, Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone, Overloaded, PipelineError
 from pipeline.formats.body_parser import ARROW, NDJSON
 from pipeline.formats.time_hints import time_hint

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import msgspec
 from numpy import searchsorted
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.websocket_frames import encode_text_frame

@@ -1,7 +1,8 @@
 """Tracks how far one subscriber is with a query's solutions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(slots=True, eq=False)

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from enum import Enum
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from pipeline.solutions.json_encoder import Envelope
 from server.query_output.page_cache import Notice, Page

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
 
+from epsparql.deferred_methods import dataclass
 from pipeline.inspection.recent_rows import RecentRows
 from pipeline.inspection.tail_reader import TailPage
 from pipeline.log.catalog import Stream

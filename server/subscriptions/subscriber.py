@@ -2,8 +2,8 @@
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from server.http.connection_limits import SOCKET
 from server.query_output.page_cache import Notice, Page

@@ -10,10 +10,10 @@ A line gives scopes to the tokens whose claim has a value, or names a claim whos
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from server.settings import SettingsError
 from server.tokens.scopes import is_scope
 from server.tokens.token_file import check_scopes, read_lines

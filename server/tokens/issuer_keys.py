@@ -16,10 +16,11 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from epsparql.deferred_methods import dataclass
 from server.settings import SettingsError, is_loopback
 
 if TYPE_CHECKING:

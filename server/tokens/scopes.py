@@ -1,7 +1,8 @@
 """Defines scopes: what a token may be allowed."""
 
 import re
-from dataclasses import dataclass
+
+from epsparql.deferred_methods import dataclass
 
 ADMIN, METRICS = "admin", "metrics"
 EXPECTED_SCOPES = "admin, metrics, ingest:<stream>, read:<query>"

@@ -9,11 +9,11 @@ import os
 import sys
 import threading
 import time
-from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import PipelineError
 from pipeline.trials.execution import TrialStatus, run_trial
 from pipeline.trials.plan import TrialPlan

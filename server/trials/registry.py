@@ -8,7 +8,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from http import HTTPStatus
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.trials.execution import TrialStatus
 from pipeline.trials.plan import TrialPlan
 from server.http.problem_details import Fault, Problem, unknown_fault

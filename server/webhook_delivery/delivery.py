@@ -10,13 +10,14 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
 import httpx
 
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.once_per import OncePer, check_variables
 from pipeline.errors import PipelineError, StoreFailed
 from pipeline.formats.batches.timestamps import iso

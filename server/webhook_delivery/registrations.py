@@ -6,11 +6,12 @@ Each has one small file, so that a restart continues where deliveries were.
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import msgspec
 
+from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file, sync_path
 from epsparql.solutions.once_per import OncePer, SentKeys, SolutionKey
 from server.webhook_delivery.templates import Template

@@ -6,10 +6,10 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import SplitResult, urlsplit
 
+from epsparql.deferred_methods import dataclass
 from server.http.problem_details import Fault, Problem, bad_request
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

@@ -8,10 +8,11 @@ value.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import quote
 
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.solution import term_of
 from server.http.path_names import encode_name
 

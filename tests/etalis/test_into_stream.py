@@ -5,8 +5,9 @@ run that goes on from a snapshot.
 import pytest
 
 import epsparql
+from epsparql.etalis.header import is_program, split_header
 from epsparql.etalis.streams import read_stream
-from epsparql.etalis.translator import is_program, query_text, split_header
+from epsparql.etalis.translator import query_text
 from pipeline.registrations.query_cache import check_registration, get_shape
 from tests.reference.evaluator import Settings
 from tests.support.ntriples import parse_statement

@@ -1,12 +1,12 @@
 """GROUP BY, aggregates and their windows in the reference evaluator (semantics.md sections 7 and 13)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, isfinite
 from typing import assert_never
 
 from epsparql.algebra import Aggregate, AggregateFunction, Expression, Group, RangeWindow, RowsWindow, RunReport, RunWindow
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal, Term, Variable
 from verification.definitions.expressions import (
     DECIMAL,

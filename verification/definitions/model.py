@@ -3,12 +3,12 @@
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import Pattern, Relation, TriplePattern
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD, BlankNode, Iri, Literal, Term, TermOrVariable, TripleTerm, TripleTermPattern, Variable
 from epsparql.trees import is_node, list_fields, map_fields
 

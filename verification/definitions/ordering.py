@@ -3,10 +3,10 @@ stand (sections 2 and 7).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from epsparql.algebra import Expression, Modifiers, Once
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD_STRING, BlankNode, Iri, Term, TripleTerm, Variable
 from verification.definitions.expressions import boolean, duration, instant, numeric, text_value
 from verification.definitions.model import Bindings, Micros, Solution, compatible, projected

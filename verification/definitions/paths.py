@@ -3,12 +3,12 @@ semantics.md section 3).
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import PropertyPath
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, TermOrVariable, Variable
 from verification.definitions.model import Micros, Solution, Triple, bind, compatible, join_solutions, likely_pairs
 

@@ -3,11 +3,12 @@ as reported, in their order.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from epsparql import algebra
 from epsparql.algebra import PLAIN, Expression, Query
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, Variable
 from verification.definitions import windows
 from verification.definitions.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected

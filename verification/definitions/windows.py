@@ -4,9 +4,9 @@ section 7).
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from epsparql.algebra import NamedWindow, Report, Sources
+from epsparql.deferred_methods import dataclass
 from verification.definitions.model import Bindings, Micros, Occurrence, Solution
 
 Contents = Mapping[str, frozenset[Occurrence]]

@@ -6,8 +6,9 @@ Source: https://www.postgresql.org/docs/15/protocol-logicalrep-message-formats.h
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from epsparql.deferred_methods import dataclass
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _BOOL, _NUMBERS, _JSON, _TIMES = 16, frozenset({20, 21, 23, 700, 701, 1700}), frozenset({114, 3802}), frozenset({1114, 1184})

@@ -9,13 +9,14 @@ import json
 import time
 from base64 import b85encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 
 from connectors.configuration import Connector
 from connectors.connections.postgresql import PostgresqlConnection, faults, quote
 from connectors.errors import SystemFault
 from connectors.inbound.source import Message, Source
+from epsparql.deferred_methods import dataclass
 
 MOST_OPEN = 100
 """So many rows of an open value are read; others with it wait until a greater value is there.

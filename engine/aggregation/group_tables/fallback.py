@@ -1,6 +1,5 @@
 """The host's collector takes over what the tables of groups hold, in its own form, where a value is not native."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +7,7 @@ from engine.aggregation.group_tables import layout as g
 from engine.aggregation.group_tables.tables import Tables
 from engine.expressions.numeric import WHOLE
 from epsparql.algebra import Aggregate, AggregateFunction
+from epsparql.deferred_methods import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,5 @@
 """Native set functions take terms as columns of numbers, for the terms of a feed."""
 
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -14,6 +13,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.literals import parse_addend
 from engine.expressions.values import Duration, NumericType
 from engine.native.entries import read_decimals
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD, Literal
 
 Ints = NDArray[np.int64]

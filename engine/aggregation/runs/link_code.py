@@ -4,7 +4,7 @@ A part that the code has no operation for is evaluated beforehand for all elemen
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.pattern_scope import asks_identity, list_subexpressions, variables_of
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 assert (r.FALSE, r.TRUE, r.FAILED, r.UNSURE, r.LITERAL_KIND) == (c.FALSE, c.TRUE, c.ERROR, c.UNSURE, LITERAL)

@@ -1,7 +1,6 @@
 """Runs of one node stand in tables, while what their aggregates take has a native value."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
 from engine.native.entries import find_deadline, judge_elements, place_elements, sweep_runs
 from epsparql.algebra import RunReport
+from epsparql.deferred_methods import dataclass
 
 _NO_NUMBERS = np.zeros((1, 2))
 Undecided = Callable[[int, list[int], Any], bool]

@@ -1,12 +1,12 @@
 """This module holds what is kept of an open run, and what a query says of its runs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engine.aggregation.term_values import Value
 from engine.aggregation.window_contents import Ever
 from engine.kernel.state import layout as c
 from epsparql.algebra import Aggregate, RunWindow
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 Named = tuple[tuple[Variable, Aggregate], ...]

@@ -8,7 +8,6 @@ rules are applied until nothing new follows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from engine.background.reasoning.class_hierarchy import Hierarchy
 from engine.background.reasoning.rdfs_schema import DOMAIN, PROPERTY, RANGE, SUBCLASS, SUBPROPERTY, TYPE, Predicates, Schema, Types, schema_stating
 from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.triples.relation import EMPTY, distinct, grown, without
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

@@ -7,10 +7,10 @@ that need a certain subject or object are found by applying the rules to that.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from engine.background.reasoning.rdfs_schema import Schema, Triple, entailed
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF, Iri, Literal, Term
 
 TYPE = Iri(RDF + "type")

@@ -7,7 +7,7 @@ relation that static rules write to those that they read. So all of it is one pr
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 import numpy as np
@@ -38,6 +38,7 @@ from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
 from engine.triples.relation import EMPTY, addition, difference, grown, without
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
 
 Ints = NDArray[np.int64]

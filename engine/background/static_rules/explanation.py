@@ -6,13 +6,14 @@ no triple rests on itself.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from engine.background.static_rules.groups import list_members
 from engine.background.static_rules.joins import Joins, rows_now
 from engine.background.static_rules.program import VIEW, WRITTEN, Atom, DatalogRule, Program, Relation
+from epsparql.deferred_methods import dataclass
 
 MOST_FACTS, MOST_WAYS = 20_000, 100
 """So many tuples are gone through, and so many ways for each."""

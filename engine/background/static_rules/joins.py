@@ -6,7 +6,7 @@ A join whose rows would be many is done in pieces, so that memory is bounded wha
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from engine.dictionary.term_dictionary import LITERAL, TermTable
 from engine.errors import EntailmentLimit
 from engine.expressions.evaluator import evaluate, truth
 from engine.expressions.values import ExpressionError
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term, Variable
 
 Ints = NDArray[np.int64]

@@ -11,7 +11,7 @@ values that were derived meanwhile are taken back at the end, with what was copi
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from engine.background.static_rules.joins import Joins, rows_before, rows_now
 from engine.background.static_rules.program import PART, WRITTEN, Atom, DatalogRule, Program, Relation, Stratum
 from engine.background.static_rules.sorted_rows import NO_INTS, NO_ROWS, SortedRows, is_among, unite
 from engine.errors import EntailmentLimit
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 MOST_DERIVED = 4_000_000

@@ -11,7 +11,7 @@ Such a loop has no strata: what is folded rests on the result. So the fold is ta
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from engine.background.static_rules.program import (
     TRUE,
@@ -30,6 +30,7 @@ from engine.background.static_rules.program import (
 from engine.expressions.literals import parse_number
 from engine.rewrite.rename_hidden import find_variables
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.renderer.expressions import Expressions
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import XSD, Literal, Variable

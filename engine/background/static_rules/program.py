@@ -3,12 +3,13 @@ relations are settled.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from engine.background.static_rules.sorted_rows import NO_ROWS, SortedRows
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 
 TRUE, VALUE, ERROR = range(3)

@@ -5,12 +5,13 @@ A tuple of two terms is `first << 32 | second`; longer ones have numbers of thei
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.triples.relation import sort_values
+from epsparql.deferred_methods import dataclass
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

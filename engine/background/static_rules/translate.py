@@ -5,7 +5,7 @@ What Datalog over named predicates has no words for is refused with the reason.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 import numpy as np
@@ -33,6 +33,7 @@ from engine.dictionary.term_dictionary import TermTable
 from engine.pattern_scope import list_conjuncts
 from engine.rewrite.rename_hidden import find_variables, rename_hidden
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import BlankNode, Iri, TermOrVariable, TripleTermPattern, Variable
 from epsparql.trees import replace_fields, walk_nodes
 

@@ -6,7 +6,6 @@ decides on absence it is not: `?w` in a MINUS inside EXISTS stands for one term,
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from engine.errors import Refusal
@@ -15,6 +14,7 @@ from engine.pattern_scope import Scope, Variables, has_exists, list_conjuncts, l
 from engine.planner.builder.plan_builder import PlanBuilder
 from engine.rewrite.rename_hidden import find_variables, is_seen
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import Variable
 from epsparql.trees import list_fields, map_fields, replace_fields
 

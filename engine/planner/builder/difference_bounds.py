@@ -5,12 +5,13 @@ microseconds, so `x - y < d` is `x - y <= d - 1`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.kernel.state.layout import FOREVER
+from epsparql.deferred_methods import dataclass
 
 MOST_VARIABLES = 200
 """Bounds on more variables would take too long to close, so they are not looked at."""

@@ -14,7 +14,7 @@ after its end a solution may still find a partner (docs/decisions/0053-bounds-on
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from engine.expressions.temporal import instant
@@ -23,6 +23,7 @@ from engine.pattern_scope import duration_constant, find_scope, list_conjuncts
 from engine.planner.builder.difference_bounds import MOST_VARIABLES, Contradiction, DifferenceBounds
 from engine.planner.builder.temporal_relations import RELATION_BOUNDS, relation_of
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import XSD, Literal, Variable
 from epsparql.trees import walk_nodes
 

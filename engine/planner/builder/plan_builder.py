@@ -6,7 +6,7 @@ operators.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import count
 
@@ -23,6 +23,7 @@ from engine.planner.builder.interval_network import NO_NETWORK, IntervalNetwork,
 from engine.planner.builder.join_order import Rates
 from engine.rewrite.operands import Operands
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import replace_fields

@@ -1,7 +1,6 @@
 """This module plans the positive two-sided operators: AND, SEQ, EQUALS and the interval relations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from engine.kernel.state import layout as c
@@ -16,6 +15,7 @@ from engine.planner.builder.temporal_relations import Joining, relation_of
 from engine.planner.operators import path_reachability
 from engine.planner.operators.property_paths import plan_path
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 
 
 def plan_join(builder: PlanBuilder, pattern: Joining, target: Target, span: int, wanted: Conditions) -> None:

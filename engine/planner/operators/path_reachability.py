@@ -8,7 +8,7 @@ sleeps until the stream has a first triple for it, and reads the background then
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from engine.kernel.state import layout as c
@@ -18,6 +18,7 @@ from engine.physical_plan.plan import WAITING, Node
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.builder.scans import add_lookup, add_triples, is_deep
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import walk_nodes
 

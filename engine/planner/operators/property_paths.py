@@ -5,7 +5,7 @@ Inside a path a step of no length costs no time; only where the whole path has n
 stands.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 import numpy as np
@@ -20,6 +20,7 @@ from engine.planner.operators.path_reachability import Sleep, may_be_empty, plan
 from engine.rewrite.resolve_datasets import join_graph_names
 from engine.triples.relation import distinct
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import TermOrVariable, Variable
 from epsparql.trees import walk_nodes
 

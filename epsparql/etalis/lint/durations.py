@@ -8,10 +8,11 @@ order.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import NamedTuple
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.constants import instant_micros, predicate_atom
 from epsparql.etalis.parser.program import EventRule, Program, duration_of

@@ -1,7 +1,6 @@
 """This module reads the aggregates of patterns: `aggregate(F, P, V)`, maybe with `group_by(K)` and a window."""
 
-from dataclasses import dataclass
-
+from epsparql.deferred_methods import dataclass
 from epsparql.etalis.parser.program import duration_of
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, refuse
 

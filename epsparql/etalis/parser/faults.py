@@ -4,9 +4,9 @@ expected there.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
 from epsparql.etalis.parser.lexemes import SKIP, content_of
 from epsparql.etalis.parser.syntax import EleRefused, refuse

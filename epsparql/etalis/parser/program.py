@@ -1,7 +1,8 @@
 """This module sorts the clauses of a program: event rules, static rules and facts, triggers, flags and properties."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span, Warning_
 from epsparql.etalis.parser.keywords import OUTPUT, UNITS
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, ParsedClause, Struct, Term, VariableTerm, as_struct, list_variables, refuse

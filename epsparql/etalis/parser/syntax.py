@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import NoReturn
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import QueryError, Span
 
 

@@ -18,6 +18,10 @@ UNIT = Iri(URN + "unit")
 OWN = "urn:ele:own:"
 """The stream on which a program's events lie begins with this; so do the predicates of its triples."""
 NEVER = Iri(OWN + "never")
+FUNCTION = "urn:epsparql:ele:"
+"""The functions that conditions need beyond SPARQL's have IRIs that begin with this."""
+NAMED = {"//": "quotient", "**": "power", "^": "power", "append": "concatenate"}
+"""The functions of these names of the language have other names in their IRIs."""
 EMPTY_LIST = Literal("[]", TERM)
 ARGUMENT = URN + "arg"
 EVENT_NODE = URN + "event:"

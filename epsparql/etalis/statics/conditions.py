@@ -3,14 +3,14 @@ order that binds their inputs.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import reduce
 
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.etalis.parser.constants import ground_term
 from epsparql.etalis.parser.program import Program
 from epsparql.etalis.parser.syntax import ListTerm, Name, Num, Str, Struct, Term, VariableTerm, as_struct, list_conjuncts, list_variables, refuse
-from epsparql.etalis.parser.vocabulary import is_iri, number_literal
+from epsparql.etalis.parser.vocabulary import FUNCTION, NAMED, is_iri, number_literal
 from epsparql.etalis.statics.arithmetic import OPERATIONS
 from epsparql.etalis.statics.datalog import Knowledge, reads_background
 from epsparql.etalis.statics.goals import COMPARISONS, FUNCTIONS, Key, closed_variables, list_branches, rename, variables_of
@@ -19,9 +19,6 @@ from epsparql.terms import RDF, XSD, Iri, Literal, TermOrVariable, Variable
 from epsparql.terms import Term as RdfTerm
 from epsparql.trees import replace_fields
 
-FUNCTION = "urn:epsparql:ele:"
-"""The functions that conditions need beyond SPARQL's have IRIs that begin with this."""
-NAMED = {"//": "quotient", "**": "power", "^": "power", "append": "concatenate"}
 MOST_TESTS = 5_000
 """A negated or alternative condition over relations is written out in at most so many tests."""
 TYPE = Iri(RDF + "type")

@@ -5,9 +5,10 @@
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Warning_
 from epsparql.etalis.parser.constants import ground_term, instant_parts, list_literal, nesting, read_parts, struct_literal
 from epsparql.etalis.parser.program import Program, StaticRule

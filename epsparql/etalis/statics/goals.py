@@ -4,9 +4,10 @@ inputs are there.
 
 from collections import Counter
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
+from epsparql.deferred_methods import dataclass
 from epsparql.etalis.parser.constants import predicate_atom
 from epsparql.etalis.parser.keywords import OUTPUT
 from epsparql.etalis.parser.program import Program, StaticRule

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Edit
 from epsparql.literals import show_lexical
 

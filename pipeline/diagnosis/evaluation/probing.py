@@ -6,7 +6,7 @@ Streams count as finished, and no event is late. So what is found does not depen
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from engine.messages import NO_ROWS, RDFS, Block, Entail, Entry, Facts, Finish, 
 from engine.network.stratification import Cycle
 from engine.pattern_scope import find_scope, sort_by_name
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import Term, Variable
 from pipeline.diagnosis.evaluation.sample import Sample, list_entries

@@ -4,7 +4,7 @@ of a log.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from engine.messages import OCCURRENCES, Events, Micros, int64s
+from epsparql.deferred_methods import dataclass
 from pipeline.inspection.backward_reader import BackwardReader
 from pipeline.log.encoding.own_terms import with_own_terms
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from engine.explain.algebra_outline import Outliner
 from epsparql import algebra as a
+from epsparql.deferred_methods import dataclass
 from epsparql.renderer.terms import TermWriter
 from epsparql.terms import Iri, Variable
 from epsparql.translate.translator import ParsedQuery

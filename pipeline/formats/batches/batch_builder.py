@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 
 from engine.messages import INSTANT, OCCURRENCES, TERM, Micros
+from epsparql.deferred_methods import dataclass
 
 _LABEL = re.compile(rb"_:([0-9A-Za-z_.\x80-\xff-]+)")  # and maybe the dot of a statement's end
 

@@ -6,9 +6,9 @@ applied wherever the term stands.
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from epsparql.deferred_methods import dataclass
 from pipeline.formats.rdf.turtle_lexer import MAX_DEPTH
 
 _MOST = 32 << 20

@@ -3,11 +3,11 @@
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyoxigraph as ox
 
 from engine.triples.quads import written
+from epsparql.deferred_methods import dataclass
 from epsparql.isolation.isolated_parser import BeyondLimits, parse_isolated
 from epsparql.terms import MAX_TRIPLE_DEPTH
 from pipeline.errors import FormatError

@@ -7,11 +7,11 @@ Messages", living draft of 2026.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import pyoxigraph as ox
 
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import FormatError
 from pipeline.formats.batches.batch_builder import Interval
 from pipeline.formats.batches.row_builder import RowBuilder

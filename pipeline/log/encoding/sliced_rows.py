@@ -12,7 +12,7 @@ out.
 import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -35,6 +35,7 @@ from engine.partitioning import (
     number_bodies,
     source_of,
 )
+from epsparql.deferred_methods import dataclass
 from pipeline.log.encoding.arrow_ipc import Part, pack_rows, unpack_rows
 from pipeline.log.encoding.renumber import renumber
 

@@ -3,11 +3,12 @@
 import json
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TextIO
 
 import epsparql
+from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span, Warning_
 from pipeline.registrations.mending import mend_text
 from pipeline.registrations.query_cache import check_registration, propose_key

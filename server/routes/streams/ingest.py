@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.datastructures import Headers
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import CSV, JSON, LINES
 from epsparql.events.on_error import OTHER_NAMES
 from pipeline.formats.batches.row_builder import mark_retractions

@@ -11,10 +11,10 @@ scm-uni. `range` is not there: who has a value whose class the range already tel
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from engine.background.reasoning.rdfs_schema import RDFS
+from epsparql.deferred_methods import dataclass
 from epsparql.terms import RDF
 
 OWL = "http://www.w3.org/2002/07/owl#"
