@@ -7,6 +7,7 @@ classes, and uses a third of them.
 2. The first call of a stub has the standard library make a class of the same definition, and takes over its methods.
 """
 
+import gc
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import Field
@@ -80,6 +81,13 @@ def _define(given: type, *, frozen: bool, eq: bool) -> type:
     visible |= {name: value for name, value in namespace.items() if name not in own}
     deferred.owner = type(given)(given.__name__, given.__bases__, visible)
     return deferred.owner
+
+
+def generate_all() -> None:
+    """Generate the methods of all classes. A process calls this before it forks: each fork would generate its own."""
+    for each in gc.get_objects():
+        if type(each) is _Deferred:
+            each.generate()
 
 
 if TYPE_CHECKING:

@@ -130,7 +130,7 @@ def _setting(default: Any, read: Callable[[str], Any], about: str, *, form: str 
     return field(default=default, repr=told, metadata={"read": read, "about": about, "form": form})
 
 
-# ruff: noqa: RUF009 - `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
+# `_setting` is dataclasses.field with the reader of the variable's text, and what the setting is
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Holds the settings. Sizes are in bytes, settings whose names end in `_s` in seconds."""

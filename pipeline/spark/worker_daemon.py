@@ -29,6 +29,9 @@ def load_engine() -> None:
             hide_modules(*filter(None, os.environ.get(HIDDEN, "").split(",")))
             for module in SHARED:
                 import_module(module)
+            from epsparql.deferred_methods import generate_all
+
+            generate_all()
         except Exception:  # noqa: BLE001  # a task meets the same fault, and its message reaches the server
             traceback.print_exc()
     gc.collect()

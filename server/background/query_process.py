@@ -33,6 +33,7 @@ from engine.runtime.one_shot_query import solve_ask, solve_construct, solve_desc
 from engine.validation.one_shot import refuse_streams
 from engine.validation.validate import culprits, place_of
 from epsparql import algebra as a
+from epsparql.deferred_methods import generate_all
 from epsparql.errors import QueryError, Unsupported
 from epsparql.trees import replace_fields
 from pipeline.formats.rdf.stored_statements import escape_stored, escape_term
@@ -51,6 +52,7 @@ def main() -> None:
         listener.bind(setting["socket"])
         listener.listen(128)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that ended forks leave no zombies
+        generate_all()
         print("ready", flush=True)
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()

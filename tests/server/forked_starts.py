@@ -115,6 +115,7 @@ def load_server() -> None:
     """Load what a server and its processes load. No thread may run when a process forks."""
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when numpy is imported
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # read when pyarrow is imported
+    from epsparql.deferred_methods import generate_all
     from server.process import GARBAGE_LOOK, defer_validators, keep_freed_memory, leave_out_unused, load_grammars, load_runner
 
     gc.set_threshold(*GARBAGE_LOOK)
@@ -125,6 +126,7 @@ def load_server() -> None:
         importlib.import_module(module)
     load_runner("inprocess")
     load_grammars()
+    generate_all()
     gc.collect()
     gc.freeze()
 
