@@ -183,6 +183,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/epsparql bench goals $(call KEPT,goals)
 	for k in 1000 100000; do $(BIN)/epsparql bench end-to-end --k $$k $(call KEPT,end-to-end) || exit 1; done
 	$(BIN)/epsparql bench runs $(call KEPT,runs)
+	$(BIN)/epsparql bench chains $(call KEPT,chains)
 	$(BIN)/epsparql bench reasoning $(call KEPT,reasoning)
 	$(BIN)/epsparql bench static-rules $(call KEPT,static-rules)
 	$(BIN)/epsparql bench lookup $(call KEPT,lookup)

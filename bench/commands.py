@@ -94,6 +94,7 @@ BENCHES = {
     "goals": Bench(10_000_000, _goals),
     "end-to-end": Bench(1_000_000, _workload),
     "runs": Bench(1_000_000, _plain),
+    "chains": Bench(300_000, _plain),
     "reasoning": Bench(100_000, _plain),
     "static-rules": Bench(50, _plain),
     "lookup": Bench(100_000, _plain),

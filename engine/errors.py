@@ -33,6 +33,12 @@ class EntailmentLimit(EngineError):
     code = "entailment-limit"
 
 
+class SolverStopped(Exception):
+    """Signals that what decides for a query was beyond a bound of its own, so the query is to stop: a query over what
+    windows hold, or an aggregate.
+    """
+
+
 class Refusal(Exception):
     """Signals a pattern that this engine does not evaluate; `word` is where the query's text says it."""
 

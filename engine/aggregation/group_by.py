@@ -55,13 +55,13 @@ class GroupCollector:
         self.step = window.step if isinstance(window, RangeWindow) else None
         self._implicit = set(keys) <= {graph}
         self._keys = [reads.index(key) if key in reads else None for key in keys]
-        self._folding = folding([aggregate for _, aggregate in aggregates])
+        self.folding = folding([aggregate for _, aggregate in aggregates])
         self._arguments = [
             None if aggregate.argument is None else Argument(aggregate.argument, reads, naming, f"aggregate {k}")
-            for k, aggregate in enumerate(self._folding.held)
+            for k, aggregate in enumerate(self.folding.held)
         ]
-        self._taken = [self._take_of(*each) for each in zip(self._folding.held, self._arguments, strict=True)]
-        self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self._folding.held)
+        self._taken = [self._take_of(*each) for each in zip(self.folding.held, self._arguments, strict=True)]
+        self._ordered = isinstance(window, RowsWindow) or any(a.function is not AggregateFunction.COUNT for a in self.folding.held)
         self._worth = TermValues()
         self._native: NativeGroups | None = None  # of a node that is deferred, until something comes that is not native
         self._groups: dict[Key, Ever | Sliding] = {}
@@ -90,8 +90,8 @@ class GroupCollector:
     # ------------------------------------------------------------ many instants at once
     def defer(self) -> bool:
         """Let its node decide on many instants at once: natively, if its set functions are native; return that it can."""
-        if fits(self._folding.held) and not (self._implicit and self._keys):
-            self._native = NativeGroups(len(self._keys), self._folding.held, self.window)
+        if fits(self.folding.held) and not (self._implicit and self._keys):
+            self._native = NativeGroups(len(self._keys), self.folding.held, self.window)
         return True
 
     def decide_all(self, moments: Moments, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
@@ -103,10 +103,10 @@ class GroupCollector:
             if values is not None:
                 ordered = values[1] or isinstance(self.window, RowsWindow)
                 order = order_moments(moments, self.reads, self._visible, terms) if ordered else np.arange(len(moments))
-                return self._native.decide(taken.where(order), values[0][order], self._folding.shown, horizon, terms)
+                return self._native.decide(taken.where(order), values[0][order], self.folding.shown, horizon, terms)
             self._kept, self._latest, self._native = self._native.handed_over(), int(self._native.tables.at[g.LATEST]), None
         parts = []
-        for moment in moments.each():
+        for moment in moments.each() if len(moments) else ():
             rows, wakes = (moment.rows.where(moment.side == side) for side in (c.LEFT, c.BLOCKER))
             given = self.decide(int(moment.now[0]), rows, wakes, horizon, terms)
             parts.append(Reports(np.full(len(given), moment.entry[0], np.int64), given))
@@ -148,7 +148,7 @@ class GroupCollector:
                 del self._groups[key]
 
     def _new(self) -> Ever | Sliding:
-        return Ever(self._folding) if self.window is None else Sliding(self._folding)
+        return Ever(self.folding) if self.window is None else Sliding(self.folding)
 
     def _keys_of(self, cells: Ints) -> list[Key]:
         unbound = [c.UNBOUND] * len(cells)

@@ -71,9 +71,9 @@ def read_moments(moments: Moments, keys: Sequence[int | None], arguments: Sequen
 class NativeGroups:
     """Keeps one node's groups; `scales` are, for each set function, the decimal places that its sums count in."""
 
-    def __init__(self, keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> None:
+    def __init__(self, keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None, *, totals: bool = False) -> None:
         self.keys, self.held = keys, held
-        self.tables: Tables = tables(keys, held, window)
+        self.tables: Tables = tables(keys, held, window, totals=totals)
         self.scales = [0] * len(held)
         self._doubles = [False] * len(held)
 
@@ -141,6 +141,24 @@ class NativeGroups:
         self.scales[a] = scale
         return True
 
+    def scale_total(self, a: int, scale: int, shift: int, factor: int) -> bool:
+        """Multiply what a total of SUM holds by factor * 2**shift, to a larger scale, or to that of doubles if it is shifted.
+
+        Return whether it fits.
+        """
+        t = self.tables
+        column = int(t.program[a, g.IN_GROUP])
+        sums = t.groups[: t.at[g.GROUPS_TOP], column + g.SUM_LOW : column + g.TOTAL_WIDTH]
+        scaled = [(high << 128 | middle % (1 << 64) << 64 | low % (1 << 64)) * factor << shift for low, middle, high in sums.tolist()]
+        if any(value.bit_length() > 124 for value in scaled):
+            return False
+        for row, value in zip(sums, scaled, strict=True):
+            row[:] = [part - (part >> 63 << 64) for part in (value % (1 << 64), (value >> 64) % (1 << 64))] + [value >> 128]
+        self.scales[a] = scale
+        if shift:
+            t.program[a, g.OP] = g.DOUBLE_TOTAL
+        return True
+
     # ------------------------------------------------------------ what is reported
     def decide(self, taken: Taken, values: Ints, shown: Sequence[tuple[int, AggregateFunction]], horizon: int | None, terms: TermTable) -> Reports:
         """Take the moments in and report; `shown` are the set functions of the reports."""
@@ -200,7 +218,9 @@ class NativeGroups:
 
     def restore(self, state: Any, arrays: dict[str, Ints]) -> None:
         self.scales, self._doubles = state
-        self.tables = Tables(**arrays)
+        at = np.zeros(g.AT_WIDTH, np.int64)  # older snapshots have fewer columns
+        at[: len(arrays["at"])] = arrays["at"]
+        self.tables = Tables(**arrays | {"at": at})
 
     def handed_over(self) -> list[Any]:
         """Return the groups' states as the host's collector has them."""

@@ -136,6 +136,8 @@ def shape_of(fragment: Fragment, rates: Rates) -> str:
     match fragment.shape:
         case Pairing.NEAREST:
             return "EQUALSOPTIONAL makes pairs with nothing between them, and no others"
+        case Pairing.SUMMED:
+            return "the aggregate needs no matches of its chain of SEQs, so no joins are made"
         case Linear() if fragment.pairs is not None:
             return "EQUALSOPTIONAL makes all pairs, because the background matches one of its operands"
         case None:

@@ -5,6 +5,7 @@ from dataclasses import field
 
 from engine.aggregation import AskCollector, GroupCollector, ModifiersCollector
 from engine.aggregation.alarms import AlarmCollector, InstantCollector
+from engine.aggregation.chains import ChainCollector
 from engine.aggregation.operator import Collector
 from engine.aggregation.rsp_window_report import ReportCollector
 from engine.aggregation.runs import RunCollector
@@ -24,6 +25,7 @@ from engine.planner.operators.without import LIFTED
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST
+from epsparql.terms import Variable
 from epsparql.trees import replace_fields, walk_nodes
 
 
@@ -165,7 +167,9 @@ class Reader:
             case c.OUT:
                 return OperatorStep(self.query.node.upper(), self.query.detail)
             case c.COLLECT:
-                return self._collector(self.fragment.collectors[node])
+                return self._collector(node)
+            case c.MOVE if (operand := self._operand_of(row)) is not None:
+                return OperatorStep("operand", f"{operand} of the chain")
             case c.MOVE:
                 return OperatorStep("DISTINCT" if row.once else "take", self._moved(row))
             case c.MARK:
@@ -189,6 +193,15 @@ class Reader:
         graph = {c.NONE: "", c.UNBOUND: "in no graph", c.NAMED: "in a graph"}.get(scan.graph)
         bound = f"as {self.names[scan.graph_column]}" if scan.graph_column != c.NONE else ""
         return words(triple, f"of {self.streams[scan.stream]}", f"in {self.terms(scan.graph)}" if graph is None else graph, bound)
+
+    def _operand_of(self, row: Node) -> int | None:
+        """Return which operand of a summed chain a node marks, counted from 1."""
+        shapes = [collector.shape for collector in self.fragment.collectors.values() if isinstance(collector, ChainCollector)]
+        for source, target in self.fragment.moves[row.moves.first : row.moves.first + row.moves.n]:
+            for shape in shapes:
+                if target == self.fragment.columns[shape.marked]:
+                    return shape.marks.index(self.terms(-source)) + 1
+        return None
 
     def _moved(self, row: Node) -> str:
         pairs = self.fragment.moves[row.moves.first : row.moves.first + row.moves.n]
@@ -230,11 +243,18 @@ class Reader:
         inquiry = self.fragment.inquiries[ask]
         return "" if inquiry.expression is None else f" as {self.outliner.texts.write_expression(inquiry.expression)}"
 
-    def _collector(self, collector: Collector) -> OperatorStep:
+    def _collector(self, node: int) -> OperatorStep:
+        collector: Collector = self.fragment.collectors[node]
         match collector:
             case GroupCollector():
                 group = self._group_of(collector)
-                return OperatorStep("GROUP", self.outliner.detail(group), keeps=(Kept("groups", window_time(group.window)),))
+                matched = f"(its matches are made: {self.fragment.matched[node]})" if node in self.fragment.matched else ""
+                return OperatorStep("GROUP", words(self.outliner.detail(group), matched), keeps=(Kept("groups", window_time(group.window)),))
+            case ChainCollector(group=inner, shape=shape):
+                group = self._group_of(inner)
+                keeps = Kept("groups", window_time(group.window)), Kept("operands", f"kept {length(shape.span)}")
+                detail = words(self.outliner.detail(group), f"(over a chain of {shape.steps} operands, whose matches are not made)")
+                return OperatorStep("GROUP", detail, self._names_of(shape.keys), keeps=keeps)
             case RunCollector():
                 group = self._group_of(collector)
                 detail = words(self.outliner.detail(group), "" if collector.deferred else ON_HOST)
@@ -266,6 +286,9 @@ class Reader:
         """Return the node of the algebra that a collector decides."""
         groups = (node for node in walk_nodes(self.outliner.whole) if isinstance(node, a.Group))
         return next(group for group in groups if (*group.keys, *(v for v, _ in group.aggregates)) == collector.writes)
+
+    def _names_of(self, variables: tuple[Variable, ...]) -> tuple[str, ...]:
+        return tuple(write_term(variable) for variable in variables)
 
     def _conditions(self, at: int) -> list[a.Expression]:
         condition = self.fragment.inquiries[self.fragment.code[at][0]].condition

@@ -253,6 +253,22 @@ def sum_exactly(limbs: Ints, doubles: Ints, by: int, high: int, rest: int, /) ->
     `limbs` is a row of the table of that name.
     """
 
+def spread_chains(*tables: Table) -> None:
+    """Take ChainTables. Enter keys and events into their tables of heads, which are empty."""
+
+def scale_values(*tables_and_factor: Table | int) -> int:
+    """Take ChainTables, a part of a weight, a shift and a factor. Multiply the values of this part by factor * 2**shift.
+
+    Return 0, or TOO_LARGE. Products are made anew where they are asked for.
+    """
+
+def sweep_chains(*tables: Table) -> int:
+    """Take ChainTables, then `moments`, the operand of each, its values and its row, then what is to be filled: moments, keys and values.
+
+    Take in the instants from at[AT_MOMENT] on. Return DONE, or ROOM where at[WANTED] more rows are needed. at[GIVEN] rows have been filled.
+    If values have no rows, keys are the rows of single matches. at[FAULT] says what went wrong.
+    """
+
 def find_deadline(at: Ints, clock: Ints, links: Ints, heap: Ints, /) -> int:
     """Return when time ends the first run, FOREVER if it ends none."""
 

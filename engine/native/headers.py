@@ -20,6 +20,7 @@ LAYOUTS = {
     "answers_layout": "engine/dictionary/answers_layout.py",
     "groups_layout": "engine/aggregation/group_tables/layout.py",
     "runs_layout": "engine/aggregation/runs/layout.py",
+    "chains_layout": "engine/aggregation/chains/layout.py",
     "kernel_layout": "engine/kernel/state/layout.py",
 }
 """The modules, by the names of their headers."""
@@ -49,7 +50,7 @@ def records(tables: Mapping[str, Mapping[str, int]]) -> list[str]:
     return found
 
 
-def tables() -> str:
+def enumerate_tables() -> str:
     """Return the numbers of the kernel's tables, by the fields of `Net`; their module needs what is not installed
     yet, so it is read as text.
     """
@@ -80,7 +81,7 @@ def write_headers(directory: Path) -> None:
         names = runpy.run_path(str(ROOT / module))
         lines = [f"/* made of {module} */", "#pragma once", *constants(names), *records(names.get("RECORDS", {}))]
         if header == "kernel_layout":
-            lines.append(tables())
+            lines.append(enumerate_tables())
         (directory / f"{header}.h").write_text("\n".join([*lines, ""]))
     powers = powers_of_five(-342, 308)  # of finite doubles with a word of digits
     (directory / "powers_of_five.h").write_text("\n".join(["#pragma once", *powers, ""]))

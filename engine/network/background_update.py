@@ -81,7 +81,7 @@ class BackgroundUpdate:
         changing = host.planning.find_changing(slots.planned, known)
         is_new = bool(changing) or slots.scans.entailment_by(known) is not slots.scans.entailment
         host.sharing.part_changing(known, changing)
-        chains = [p for registered, p in slots.planned.items() if registered in changing and p.shape is not Pairing.NEAREST]
+        chains = [p for registered, p in slots.planned.items() if registered in changing and not isinstance(p.shape, Pairing)]
         for planned in [p for p in chains if p.shape != host.planning.plan_over(p, known)[0].shape]:
             _straighten(host, planned)
         host.set_background(known)
@@ -146,6 +146,8 @@ class BackgroundUpdate:
 
         A query that no instant has reached yet may meet the instant `time` before the change holds.
         """
+        if planned.shape is Pairing.SUMMED:
+            return True
         net = self._slots.arrays.net
         nodes = net.nodes[planned.at.node : planned.after.node]
         windowed = (nodes[:, c.LIFE_BLOCKER] != c.FOREVER) & np.isin(nodes[:, c.KIND], (c.WITHOUT, *POLICIES))
@@ -154,6 +156,8 @@ class BackgroundUpdate:
         return bool((net.queries[planned.number, c.Q_OPEN] or time > -c.BIG) and windowed.any())
 
     def _needs_past(self, planned: Planned, known: FactIndex, time: int) -> bool:
+        if planned.shape is Pairing.SUMMED:
+            return self._host.planning.plan_over(planned, known)[0].shape is not Pairing.SUMMED
         if planned.shape is Pairing.NEAREST:
             planned = replace(planned, shape=Linear.WRITTEN)  # what it keeps now is all that it needs then
         net, planning = self._slots.arrays.net, self._host.planning

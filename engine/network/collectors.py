@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import Collector, GroupCollector, Moments, Passage, RowBatch
+from engine.aggregation import Collector, Moments, Passage, RowBatch
 from engine.aggregation.operator import AT_LAST
-from engine.aggregation.runs import RunCollector
 from engine.alpha.free_rows import with_rows
 from engine.dictionary.term_dictionary import Held, numbers_in
 from engine.kernel.state import layout as c
 from engine.network.placed_query import Planned
 from engine.network.query_slots import QuerySlots
+from engine.physical_plan.batched_groups import DeferredCollector
 from engine.physical_plan.plan import Fragment, TableOffsets, timers_of
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
@@ -115,7 +115,7 @@ class Collectors:
         """Return what one collector makes of its deferred frames, in the kernel's columns."""
         arrays, collecting = self._slots.arrays, self.placed[node]
         rows = arrays.read_rows(frames[:, c.FRAME_ROW], collecting.reads)
-        assert isinstance(collecting.collector, GroupCollector | RunCollector)
+        assert isinstance(collecting.collector, DeferredCollector)
         moments = Moments(frames[:, c.D_NOW], frames[:, c.D_ENTRY], frames[:, c.FRAME_SIDE], rows)
         given = collecting.collector.decide_all(moments, passage, self._horizon, arrays.terms)
         if arrays.net.nodes[node, c.STEP] == c.NONE:
@@ -151,6 +151,6 @@ class Collectors:
     def hold_terms(self, held: Held) -> None:
         for collecting in self.placed.values():
             held.add(numbers_in(collecting.collector.state()))
-            if isinstance(collecting.collector, GroupCollector | RunCollector):
+            if isinstance(collecting.collector, DeferredCollector):
                 for table in collecting.collector.tables().values():
                     held.add(table)

@@ -12,6 +12,7 @@ from engine.background.fact_store import FactIndex
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.sort_keys import sort_key
 from engine.dictionary.term_dictionary import Held, TermTable
+from engine.errors import SolverStopped
 from engine.expressions.background_functions import RouteSearch
 from engine.expressions.etalis import KEY
 from engine.expressions.evaluator import ExpressionError, evaluate, truth
@@ -56,12 +57,6 @@ class StoppedQuery:
     planned: Planned
     entry: int
     reason: str
-
-
-class SolverStopped(Exception):
-    """Signals that a query over what windows hold was beyond a bound of its own; so the query whose windows they are
-    is to stop.
-    """
 
 
 class KernelHost:
@@ -364,7 +359,13 @@ class KernelHost:
         at[c.DEFERRED_N] = 0
         nodes = [node for node in np.unique(frames[:, c.FRAME_NODE]).tolist() if node in self.collectors.placed]
         passage = self._find_passage()
-        parts = [self.collectors.decide_reports(node, frames[frames[:, c.FRAME_NODE] == node], passage) for node in nodes]
+        parts = []
+        for node in nodes:
+            own = frames[frames[:, c.FRAME_NODE] == node]
+            try:
+                parts.append(self.collectors.decide_reports(node, own, passage))
+            except SolverStopped as stopped:
+                self.fail_query(self.slots.planned[self.collectors.placed[node].registered], str(stopped))
         arrays.release_rows(frames[:, c.FRAME_ROW])
         reports = np.concatenate([net.reports[:0], *parts])
         at[c.REPORTED], at[c.REPORTS], at[c.STOOD] = 0, len(reports), at[c.NOW]

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
+from engine.errors import SolverStopped
 from engine.expressions.nondeterministic import Naming
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import KEPT, with_width
-from engine.network.host_calls import KernelHost, SolverStopped
+from engine.network.host_calls import KernelHost
 from engine.network.placed_query import Planned, RegisteredQuery, Solve
 from engine.planner import PlanOptions, plan_query
 from engine.planner.queries import RANK

@@ -3,11 +3,14 @@
 from collections import Counter
 
 from engine.aggregation import GroupCollector
+from engine.aggregation.chains import ChainCollector
 from engine.aggregation.runs import RunCollector
 from engine.kernel.state import layout as c
 from engine.physical_plan.plan import Fragment
 from epsparql.algebra import RangeWindow
 
+DeferredCollector = GroupCollector | RunCollector | ChainCollector
+"""These collectors may decide on many instants at once, and have state in tables."""
 _STATELESS = frozenset({c.PASS, c.EXTEND, c.MOVE})
 
 
@@ -17,7 +20,7 @@ def defer_groups(fragment: Fragment) -> None:
     fed.update(scan.node for scan in fragment.scans)
     fed.update(fact.node for fact in fragment.facts if len(fact.rows))
     for number, collector in fragment.collectors.items():
-        if not isinstance(collector, GroupCollector | RunCollector) or not _goes_out(fragment, fed, number) or not collector.defer():
+        if not isinstance(collector, DeferredCollector) or not _goes_out(fragment, fed, number) or not collector.defer():
             continue
         window, node = collector.window, fragment.nodes[number]
         if isinstance(window, RangeWindow) and window.step is not None:

@@ -19,11 +19,13 @@ class Linear(Enum):
 
 
 class Pairing(Enum):
-    """Names the plan of an EQUALSOPTIONAL that asks for pairs with nothing between them
-    (docs/decisions/0053-bounds-on-durations.md).
+    """Names plans that make fewer matches than there are: an EQUALSOPTIONAL that asks for pairs with nothing between
+    them (docs/decisions/0053-bounds-on-durations.md), and aggregates over a chain
+    (docs/decisions/0136-sums-over-chains.md).
     """
 
     NEAREST = "nearest"
+    SUMMED = "summed"
 
 
 Tree = int | tuple["Tree", "Tree"]
@@ -83,7 +85,7 @@ def kept_shape(shape: PlanShape) -> Any:
 def shape_again(kept: Any) -> PlanShape:
     """Return the shape from what `kept_shape` gave."""
     if isinstance(kept, str):
-        return Pairing.NEAREST if kept == Pairing.NEAREST.value else Linear(kept)
+        return Pairing(kept) if kept in {each.value for each in Pairing} else Linear(kept)
     left, right = (part if isinstance(part, int) else shape_again(part) for part in kept)
     assert not isinstance(left, Enum)
     assert not isinstance(right, Enum)

@@ -285,6 +285,7 @@ class Fragment:
     rules: list[int] = field(default_factory=list)  # the outputs of the query's own rules
     last: int | None = None  # the collector that may end the whole query
     shape: PlanShape | None = None  # where the text leaves a choice of it
+    matched: dict[int, str] = field(default_factory=dict)  # why the aggregates of a node need the matches of a chain
     pairs: PairNodes | None = None  # of the EQUALSOPTIONAL that the choice is about
     segments: dict[Segment, tuple[int, int]] = field(default_factory=dict)  # where the solutions of each part of this chain go
     stages: dict[tuple[int, int], Segment] = field(default_factory=dict)  # which of the query's operands have come to each (node, side)

@@ -8,6 +8,7 @@ from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, sort_by_name
 from engine.physical_plan.plan import Node
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
+from engine.planner.chain_aggregates import SummedChain, find_summed_chain, plan_summed_chain
 from engine.planner.operators.exists import add_marks
 from engine.planner.operators.graph import plan_empty_group
 from engine.rewrite.rename_hidden import restore_name
@@ -28,6 +29,14 @@ def plan_group(builder: PlanBuilder, pattern: a.Group, target: Target) -> None:
         plan_run(builder, pattern, window, target)
         return
     node = builder.add_node(Node(c.COLLECT), target)
+    found = find_summed_chain(builder, pattern)
+    if isinstance(found, SummedChain):
+        builder.fragment.collectors[node] = plan_summed_chain(builder, node, found, pattern)
+        if not pattern.keys:
+            plan_empty_group(builder, a.ANYWHERE, (node, c.BLOCKER))
+        return
+    if found is not None:
+        builder.fragment.matched[node] = found
     builder.plan_pattern(pattern.pattern, (node, c.LEFT))
     reads = sort_by_name(set(builder.fragment.columns))  # also what tells equal solutions apart
     graph = next((key for key in pattern.keys if key.name.startswith("_:graph#")), None)

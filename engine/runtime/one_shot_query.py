@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from engine.background.fact_store import FactIndex
 from engine.background.semi_joins import cut_background, narrow_background
 from engine.dictionary.term_dictionary import TermTable
+from engine.errors import SolverStopped
 from engine.kernel.state import layout as c
-from engine.network.host_calls import KernelHost, SolverStopped
+from engine.network.host_calls import KernelHost
 from engine.network.placed_query import RegisteredQuery
 from engine.network.window_subquery import make_instant_feed, make_solver
 from engine.planner.queries import RANK

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.aggregation import GroupCollector
-from engine.aggregation.runs import RunCollector
 from engine.background.reasoning.rdfs_schema import DOMAIN, VOCABULARY, Schema, Statement, schema_stating
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.errors import SnapshotMismatch
@@ -25,6 +23,7 @@ from engine.native.entries import enter_goals, enter_rows, read_ages, read_goals
 from engine.network.network import Network
 from engine.network.placed_query import Planned
 from engine.network.shares import Moment, SharedSubplan
+from engine.physical_plan.batched_groups import DeferredCollector
 from engine.physical_plan.join_trees import Linear, PlanShape, kept_shape, shape_again
 from engine.planner.builder.join_order import Rates
 from epsparql.deferred_methods import dataclass
@@ -189,7 +188,7 @@ def _restore_queries(network: Network, queries: Sequence[Planned], meta: Mapping
         at = places.node(query, node)
         collecting = network.collectors.placed[at]
         collecting.collector.restore(state)
-        if isinstance(collecting.collector, GroupCollector | RunCollector):
+        if isinstance(collecting.collector, DeferredCollector):
             collecting.collector.restore_tables(tables)
         if collecting.timer is not None:
             network.net.timers[collecting.timer, [TIMER[name] for name in meta["timers"]]] = timer
@@ -295,10 +294,10 @@ def _restore_counts(network: Network, planned: Planned, counted: Sequence[Sequen
 
 
 def _shape(query: Mapping[str, Any]) -> PlanShape | None:
-    """Return the shape of a query's chain of SEQs; older versions have two shapes."""
+    """Return the shape of a query's chain of SEQs; older versions have two shapes. What has none is planned as written."""
     if "shape" not in query:
         return Linear.FROM_END if query["turned"] else Linear.WRITTEN
-    return None if query["shape"] is None else shape_again(query["shape"])
+    return Linear.WRITTEN if query["shape"] is None else shape_again(query["shape"])
 
 
 def _share(share: SharedSubplan, queries: Sequence[Planned]) -> dict[str, Any]:
@@ -354,7 +353,7 @@ def _collector(network: Network, places: NodePlaces, node: int) -> list[object]:
     query = int(places.query[node])
     timer = None if collecting.timer is None else network.net.timers[collecting.timer, list(TIMER.values())].tolist()
     collector = collecting.collector
-    tables = collector.tables() if isinstance(collector, GroupCollector | RunCollector) else {}
+    tables = collector.tables() if isinstance(collector, DeferredCollector) else {}
     return [query, node - int(places.first[query]), node in network.collectors.completed, timer, collector.state(), tables]
 
 

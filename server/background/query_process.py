@@ -26,9 +26,8 @@ import epsparql
 from engine.background.changes import read_static_rule, with_standing_rules
 from engine.background.fact_store import FactIndex, numbers_of
 from engine.dictionary.term_dictionary import TermTable
-from engine.errors import Refusal
+from engine.errors import Refusal, SolverStopped
 from engine.messages import ADD, Register
-from engine.network.host_calls import SolverStopped
 from engine.runtime.one_shot_query import solve_ask, solve_construct, solve_describe, solve_select
 from engine.validation.one_shot import refuse_streams
 from engine.validation.validate import culprits, place_of

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.replay.replay import ReplayStep, ReplaySummary
 
 _RUNNERS = ("spark", "inprocess")
-_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression", "pairs", "passing", "bounds")
+_OPTIONAL_STEPS = ("constants", "equalities", "unused", "filters", "windows", "order", "expiry", "suppression", "pairs", "passing", "bounds", "sums")
 """These equal `engine.rewrite.SIMPLIFICATIONS` and `engine.planner.CHOICES`, whose modules load pyarrow too."""
 _SHELLS = ("bash", "zsh", "tcsh")
 _COMPARED = 40

@@ -53,11 +53,23 @@ class States:
             case AggregateFunction.COUNT:
                 return row[g.COUNTED]
             case AggregateFunction.SUM:
-                return self._sum(row, int(self.tables.groups[k, g.N]), self.scales[a])
+                if self.tables.program[a, g.OP] == g.SUM:
+                    return self._sum(row, int(self.tables.groups[k, g.N]), self.scales[a])
+                return self._total(row, self.scales[a], doubles=bool(self.tables.program[a, g.OP] == g.DOUBLE_TOTAL))
             case AggregateFunction.MIN | AggregateFunction.MAX | AggregateFunction.SAMPLE | AggregateFunction.FIRST | AggregateFunction.LAST:
                 return row[g.TERM]
             case _:
                 raise AssertionError("not native")
+
+    def _total(self, row: list[int], scale: int, *, doubles: bool) -> list[Any]:
+        """Return a total of SUM as `Sum` has it. All that is added beside doubles counts as one of them."""
+        n, wide, low, middle, high, *_ = row
+        units = high << 128 | middle % (1 << 64) << 64 | low % (1 << 64)
+        if doubles and wide:
+            return [[n, 0, 0, 0, wide, 0, 0, 0], 0, "0", units << g.UNIT - g.DOUBLE_SHIFT]
+        if wide:
+            return [[n, 0, wide, 0, 0, 0, 0, 0], 0, str(Decimal(units).scaleb(-scale, WHOLE)), 0]
+        return [[n, 0, 0, 0, 0, 0, 0, 0], units >> g.DOUBLE_SHIFT if doubles else units // 10**scale, "0", 0]
 
     def _sum(self, row: list[int], n: int, scale: int) -> list[Any]:
         """Return a sum as `Sum` has it, whose float counts are of INFINITY too."""

@@ -21,8 +21,9 @@ OPERATIONS = {
 }
 ORDERED = (AggregateFunction.SAMPLE, AggregateFunction.FIRST, AggregateFunction.LAST)
 """These depend on the order of the solutions, not on their values."""
-_IN_SOLUTION = {g.COUNT: 1, g.SUM: 4}
-_IN_GROUP = {g.COUNT: 1, g.SUM: g.SUM_WIDTH}
+_OF_TOTALS = {g.COUNT: g.COUNT_TOTAL, g.SUM: g.SUM_TOTAL}
+_IN_SOLUTION = {g.COUNT: 1, g.SUM: 4, g.COUNT_TOTAL: 1, g.SUM_TOTAL: 4}
+_IN_GROUP = {g.COUNT: 1, g.SUM: g.SUM_WIDTH, g.COUNT_TOTAL: 1, g.SUM_TOTAL: g.TOTAL_WIDTH}
 _FIRST = 64
 
 
@@ -37,7 +38,8 @@ class Tables(NamedTuple):
     limbs: Ints
 
 
-def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None) -> Tables:
+def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWindow | None, *, totals: bool = False) -> Tables:
+    """Return empty tables; `totals` says that COUNT and SUM take what many solutions have together."""
     at = np.zeros(g.AT_WIDTH, np.int64)
     at[[g.FREE_SOLUTION, g.FREE_GROUP, g.FREE_LIMBS, g.FIRST_OUT, g.LAST_IN]] = g.NONE
     at[g.LIMBS_TOP] = 1
@@ -51,6 +53,7 @@ def tables(keys: int, held: tuple[Aggregate, ...], window: RangeWindow | RowsWin
     in_solution, in_group = g.SOLUTION_WIDTH, g.KEY + keys
     for row, aggregate in zip(program, held, strict=True):
         op = OPERATIONS[aggregate.function]
+        op = _OF_TOTALS.get(op, op) if totals else op
         row[:] = op, in_solution, in_group
         in_solution, in_group = in_solution + _IN_SOLUTION.get(op, g.EXTREME_WIDTH), in_group + _IN_GROUP.get(op, 4)
     limbs = np.zeros((_FIRST, g.LIMBS_WIDTH), np.int64)

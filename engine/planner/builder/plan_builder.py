@@ -34,14 +34,14 @@ Conditions = Sequence[a.Expression]
 Ints = NDArray[np.int64]
 
 
-CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing", "bounds")
+CHOICES = ("filters", "windows", "order", "expiry", "suppression", "pairs", "passing", "bounds", "sums")
 """A plan could do without these choices.
 
 Conditions and windows go down as far as they decide, and joins are made in the order that the rates ask for. What
 decides on absence is kept for its window alone. The right side of a SEQ keeps nothing that no left solution precedes.
 An EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs. A WITHOUT discards the goals
 that its blockers have passed. Conditions that compare times of several operands bound how long their joins keep
-solutions.
+solutions. Aggregates over a chain make no matches.
 """
 IN_PARTITIONS = frozenset({"suppression"})
 """A partition is planned without these choices, so that fewer changes of the background make it read the log again."""
@@ -78,6 +78,11 @@ class PlanOptions:
     def nears(self) -> bool:
         """Return whether an EQUALSOPTIONAL that asks for pairs with nothing between them makes no other pairs."""
         return self.expires and "pairs" not in self.without
+
+    @property
+    def sums(self) -> bool:
+        """Return whether aggregates over a chain make no matches."""
+        return self.expires and "sums" not in self.without
 
     @property
     def bounds(self) -> bool:

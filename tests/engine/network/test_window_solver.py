@@ -10,9 +10,9 @@ import epsparql
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine import Engine
+from engine.errors import SolverStopped
 from engine.expressions.nondeterministic import NAMELESS
 from engine.kernel.state import layout as c
-from engine.network.host_calls import SolverStopped
 from engine.network.window_subquery import WindowSolver
 from epsparql import algebra as a
 from epsparql.algebra import DEFAULT_STREAM

@@ -46,6 +46,7 @@ QUERIES = [
     "SELECT ?a ?c { ?x :p ?a BIND(CONCAT(?a, '!') AS ?c) }",
     "SELECT ?x ?n { ?x :p ?v { SELECT ?x (COUNT(?a) AS ?n) { ?x :p ?a } GROUP BY ?x } }",
     "SELECT ?x (COUNT(?a) AS ?n) { ?x :p ?a } GROUP BY ?x WINDOW [ROWS 3]",
+    "SELECT ?x (COUNT(*) AS ?n) { { ?x :p ?a } SEQ { ?x :q ?b } SEQ { ?x :p ?c } WITHIN 'PT0.000009S'^^xsd:duration } GROUP BY ?x",
     "SELECT ?x (COUNT(?a) AS ?n) { ?x :p ?a } GROUP BY ?x HAVING(COUNT(?a) > 1) WINDOW [RANGE 'PT0.000006S'^^xsd:duration STEP 'PT0.000003S'^^xsd:duration]",
     "SELECT ?x (COUNT(*) AS ?n) (FIRST(?a) AS ?f) (LAST(?a) AS ?l) { ?x :p ?a } GROUP BY ?x WINDOW [RUN GAP 'PT0.000002S'^^xsd:duration]",
     "SELECT ?x (COUNT(*) AS ?n) { ?x :p ?a } GROUP BY ?x WINDOW [SESSION 'PT0.000002S'^^xsd:duration CLOSED]",

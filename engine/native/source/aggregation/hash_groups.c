@@ -85,7 +85,7 @@ static i64 make_group(const Tables *t, const i64 *key, i64 key_n) {
     i64 column = t->program[a].in_group;
     if (t->program[a].op == SUM)
       ((SumRecord *)state_at(t, g, column))->limbs = NONE; /* until a double comes */
-    else if (t->program[a].op >= MIN && t->at->window != EVER)
+    else if (t->program[a].op >= MIN && t->program[a].op <= LAST_VALUE && t->at->window != EVER)
       *(ChainRecord *)state_at(t, g, column) = (ChainRecord){NONE, NONE};
   }
   group->chained = t->heads[head];
@@ -134,6 +134,8 @@ static inline void absorb_solution(const Tables *t, i64 g, const Moments *came, 
       *(i64 *)state += value->term != 0;
     else if (t->program[a].op == SUM)
       add_value(t, state, value->kind, value->value, 1);
+    else if (t->program[a].op >= COUNT_TOTAL)
+      add_total(t, state, t->program[a].op, (const TotalRecord *)value, 1);
     else if (value->term != 0)
       keep_better(state, t->program[a].op, value);
   }
@@ -160,9 +162,15 @@ static i64 enter_window(const Tables *t, i64 g, const Moments *came, i64 i) {
       *(i64 *)state += value->term != 0;
       continue;
     }
+    if (op == COUNT_TOTAL) {
+      add_total(t, state, op, (const TotalRecord *)value, 1);
+      continue;
+    }
     *(ValueRecord *)extreme_at(t, s, column) = *value;
     if (op == SUM)
       add_value(t, state, value->kind, value->value, 1);
+    else if (adds_totals(op))
+      add_total(t, state, op, (const TotalRecord *)value, 1);
     else if (value->term != 0)
       append_value(t, state, op, s, column);
   }
@@ -182,6 +190,8 @@ static void leave_window(const Tables *t, i64 s) {
       *(i64 *)state -= held->term != 0;
     else if (t->program[a].op == SUM)
       add_value(t, state, held->kind, held->value, -1);
+    else if (t->program[a].op >= COUNT_TOTAL)
+      add_total(t, state, t->program[a].op, (const TotalRecord *)held, -1);
     else
       remove_value(t, state, s, t->program[a].in_solution);
   }

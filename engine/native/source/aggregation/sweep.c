@@ -10,13 +10,17 @@ static void report_group(const Tables *t, i64 g, i64 key_n, const Reports *out, 
   for (i64 a = 0; a < t->held; a++, given++) {
     const void *state = state_at(t, g, t->program[a].in_group);
     given->of = group_at(t, g)->n;
-    if (t->program[a].op == SUM) {
-      report_sum(t, state, given);
+    i64 op = t->program[a].op, counts = op == COUNT || op == COUNT_TOTAL;
+    if (op == SUM || adds_totals(op)) {
+      if (op == SUM)
+        report_sum(t, state, given);
+      else
+        report_total(t, state, op, given);
       continue;
     }
     given->high = 0;
-    given->code = t->program[a].op == COUNT ? AN_INTEGER : A_TERM;
-    if (t->program[a].op == COUNT)
+    given->code = counts ? AN_INTEGER : A_TERM;
+    if (counts)
       given->result = *(const i64 *)state;
     else if (t->at->window == EVER)
       given->result = ((const ValueRecord *)state)->term;

@@ -49,10 +49,13 @@ static inline i64 rows_of(View view) { return view.width > 0 ? view.count / view
 static inline i64 lesser(i64 a, i64 b) { return a < b ? a : b; }
 static inline i64 greater(i64 a, i64 b) { return a > b ? a : b; }
 
+static inline int adds_totals(i64 op) { return op == SUM_TOTAL || op == DOUBLE_TOTAL; }
+
 /* Returns whether groups and solutions have the columns of a set function. */
 static inline int has_columns(const Tables *t, const ProgramRecord *function) {
-  i64 in_group = function->op == COUNT ? 1 : function->op == SUM ? SUM_WIDTH : VALUE_WIDTH;
-  i64 in_solution = function->op == COUNT ? 1 : function->op == SUM ? VALUE_WIDTH : EXTREME_WIDTH;
+  i64 op = function->op, counts = op == COUNT || op == COUNT_TOTAL;
+  i64 in_group = counts ? 1 : op == SUM ? SUM_WIDTH : adds_totals(op) ? TOTAL_WIDTH : VALUE_WIDTH;
+  i64 in_solution = counts ? 1 : op == SUM || adds_totals(op) ? VALUE_WIDTH : EXTREME_WIDTH;
   if (function->in_group < KEY || function->in_solution < SOLUTION_WIDTH) return 0;
   return function->in_group + in_group <= t->group_width && function->in_solution + in_solution <= t->solution_width;
 }
