@@ -92,6 +92,7 @@ BENCHES = {
     "calls": Bench(40_000, _workload),
     "queries": Bench(200_000, _queries),
     "goals": Bench(10_000_000, _goals),
+    "instances": Bench(100_000, _plain),
     "end-to-end": Bench(1_000_000, _workload),
     "runs": Bench(1_000_000, _plain),
     "chains": Bench(300_000, _plain),
@@ -142,7 +143,7 @@ def add_bench(commands: Commands) -> None:
     parser.add_argument(
         "--n",
         type=int,
-        help="This is the number of events. For the benchmark `goals` it is the number of stored partial matches.",
+        help="This is the number of events. For the benchmark `goals` it is the number of stored partial matches, for `instances` that of instances.",
     )
     parser.add_argument("--k", type=int, default=1_000, help="The events have this many different keys. The default is 1000.")
     parser.add_argument(

@@ -3,6 +3,7 @@ fed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeGuard, get_args
 
@@ -21,6 +22,7 @@ from engine.messages import (
     REVISED,
     Block,
     CatchUp,
+    ChangeInstances,
     Drop,
     DropStream,
     Entail,
@@ -62,7 +64,7 @@ from epsparql import QueryError, parse
 from epsparql import algebra as a
 
 Ints = NDArray[np.int64]
-Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Fail | Revise | Facts | Entail | DropStream
+Control = Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | ChangeInstances | Fail | Revise | Facts | Entail | DropStream
 _CONTROLS = frozenset(get_args(Control))
 _NO_OUTCOME = Outcome(NOTHING, ())
 FEW = 16
@@ -290,6 +292,8 @@ class Engine(EngineState):
                 self.sides.pop(entry.promotion, None)
             case Drop():
                 self._drop(entry)
+            case ChangeInstances():
+                registry.change_instances(entry)
             case Fail():
                 if entry.registered in registry.registered:
                     self.revision.forget_query(entry.registered)
@@ -355,6 +359,7 @@ class Engine(EngineState):
         registry = self.registry
         is_concerned, looks_further = partial(registry.is_concerned, known=known), partial(registry.looks_further, known=known)
         self._move(registry.sets.learn(entry, known, registry.message_keys, is_concerned, looks_further), entry)
+        self._stop_answered(known, entry)
         if not registry.accepts_background(known):
             return False
         for member in list(registry.members):
@@ -368,6 +373,15 @@ class Engine(EngineState):
         registry.announce_background(known)
         return True
 
+    def _stop_answered(self, known: FactIndex, entry: int) -> None:
+        """Stop the queries with PARAMETERS that a background may answer without an event."""
+        for member in self.registry.members:
+            for planned, reason in member.network.background.list_refused(known):
+                member.network.net.at[c.ENTRY] = entry
+                member.network.host.fail_query(planned, reason)
+            member.network.slots.free_dropped()
+            self.evaluator.note_ends(member.network)
+
     def _weigh(self, entry: int) -> None:
         """Hold queries to their quotas of bytes, as of the entry that has just been applied."""
         for member in self.registry.members:
@@ -380,6 +394,8 @@ class Engine(EngineState):
         registry, changes = self.registry, self.evaluator.changes
         if not registry.share.whole and entry.emit == REVISED:
             raise OnePartitionOnly(f"the log has a revised query at offset {entry.offset}: run it with one partition (--partitions 1)")
+        with suppress(QueryError):
+            registry.prepare_instances(entry.offset, parse(entry.text).query)  # each partition follows them
         if not self._find_place(entry):
             return
         try:
@@ -400,6 +416,7 @@ class Engine(EngineState):
         if registry.share.whole and not is_plain:
             self.course.last_break = entry.offset  # no set remembers what a rule derived
         registry.drop_query(entry.registered)
+        registry.instances.pop(entry.registered, None)
         for side in self.sides.values():
             side.forget(entry)
         self.sides = {lead: side for lead, side in self.sides.items() if side.queries}

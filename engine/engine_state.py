@@ -235,6 +235,7 @@ def join(registry: Registry, side: Registry, queries: Collection[int]) -> None:
             member.network.arrays.give_back_room()
             member.apart = True
             registry.members.append(member)
+    registry.adopt_instances(side, queries)
     registry.registered |= {registered: entry for registered, entry in side.registered.items() if registered in queries}
     registry.fallen |= {registered: entry for registered, entry in side.fallen.items() if registered in queries}
 

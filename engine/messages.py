@@ -190,6 +190,19 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeInstances:
+    """Adds, changes or removes instances of the query `registered`, which has PARAMETERS.
+
+    `changes` is a JSON object. By id, it has a list of terms, one for each parameter; or null for one that goes.
+    """
+
+    offset: int
+    registered: int
+    name: str
+    changes: str
+
+
+@dataclass(frozen=True, slots=True)
 class Fail:
     """Stops the query `registered` in all partitions, because together they keep more than its quota, or because it
     has failed in one of them.
@@ -280,7 +293,23 @@ class Entail:
 
 
 Entry = (
-    Events | Tick | Finish | SetStream | DropStream | Register | Pause | Resume | CatchUp | Promote | Withdraw | Drop | Fail | Revise | Facts | Entail
+    Events
+    | Tick
+    | Finish
+    | SetStream
+    | DropStream
+    | Register
+    | Pause
+    | Resume
+    | CatchUp
+    | Promote
+    | Withdraw
+    | Drop
+    | ChangeInstances
+    | Fail
+    | Revise
+    | Facts
+    | Entail
 )
 
 

@@ -12,6 +12,7 @@ from engine.background.fact_store import FactIndex, numbers_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.engine_state import Beginning, EngineState, SideEngine
 from engine.errors import Refusal, SnapshotMismatch
+from engine.instances.relation import InstanceRelation
 from engine.messages import ADD, RDFS, MessageKey, Register
 from engine.network.network import Network
 from engine.network.stratification import Cycle
@@ -86,6 +87,7 @@ def _store_engine(engine: EngineState, arrays: dict[str, NDArray[Any]], common: 
         "position": engine.position,
         "streams": {name: asdict(stream) for name, stream in registry.streams.items()},
         "known": number,
+        "instances": _store_instances(registry, arrays),
         "entailment": registry.known.regime,
         "static_rules": _rules_of(registry.known),
         "registered": [asdict(entry) for entry in registry.registered.values()],
@@ -94,6 +96,20 @@ def _store_engine(engine: EngineState, arrays: dict[str, NDArray[Any]], common: 
         "sets": registry.sets.to_json(),
         "message_keys": {stream: asdict(key) for stream, key in registry.message_keys.items()},
     }
+
+
+def _store_instances(registry: Registry, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return which arrays have the rows of instances, by registration, and when instances changed."""
+    places = []
+    for registered, relation in registry.instances.items():
+        places.append([registered, sum(name.startswith("instances.") for name in arrays)])
+        arrays[f"instances.{places[-1][1]}"] = relation.live_rows
+    return {"places": places, "moments": registry.moments.offsets if places else []}
+
+
+def _restore_instances(registry: Registry, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    registry.instances = {registered: InstanceRelation(registry.terms, arrays[f"instances.{place}"]) for registered, place in meta["places"]}
+    registry.restore_moments(meta["moments"])
 
 
 def _rules_of(known: FactIndex) -> list[list[Any]]:
@@ -127,6 +143,8 @@ def _restore_engine(engine: EngineState, meta: dict[str, Any], arrays: dict[str,
     registry.message_keys = {stream: MessageKey(key["predicate"], tuple(key["parts"])) for stream, key in meta.get("message_keys", {}).items()}
     registry.registered = {entry.offset: entry for entry in map(Register.from_plain, meta["registered"])}
     registry.fallen = {entry.offset: entry for entry in map(Register.from_plain, meta["fallen"])}
+    if "instances" in meta:  # earlier snapshots have none
+        _restore_instances(registry, meta["instances"], arrays)
     for k, member in enumerate(meta["members"]):
         place = member.get("place", k)
         own = {name.removeprefix(f"{place}."): array for name, array in arrays.items() if name.startswith(f"{place}.")}

@@ -33,12 +33,14 @@ from epsparql.connection.messages import (
     accepted_of,
     change_of,
     from_source,
+    query_path,
     segment,
 )
 from epsparql.connection.tls import TrustedFile
 from epsparql.connection.transport import SUBPROTOCOL, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
+from epsparql.events.instance_values import write_values
 from epsparql.events.media_types import JSON, N_QUADS, NDJSON, TURTLE
 from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
@@ -329,6 +331,35 @@ class AsyncClient:
         """Return why a query finds nothing: its `steps` with their counts, and the `reason`. Raises: ApiError 404."""
         return await self._json("GET", f"/queries/{segment(name)}/diagnosis")
 
+    # ------------------------------------------------------------ instances
+    async def set_instance(self, query: str, instance: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Add an instance of a query with PARAMETERS, or change its values by parameter; return it.
+
+        A value is a term of rdflib, a Python value, or a text in N-Triples syntax. Raises: ApiError 400 with the fault.
+        """
+        return await self._json("PUT", f"/queries/{segment(query)}/instances/{segment(instance)}", write_values(values))
+
+    async def set_instances(self, query: str, instances: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+        """Add, change or remove (None) many instances by id, all of them or none.
+
+        Return how many were `set` and `removed`, and the log's `offset` from which on they have solutions.
+        """
+        lines = ({"id": name, "values": None if values is None else write_values(values)} for name, values in instances.items())
+        body = "".join(f"{json.dumps(line)}\n" for line in lines)
+        _, _, content = await self.request("POST", f"/queries/{segment(query)}/instances", body, Content_Type=NDJSON)
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    async def instances(self, query: str, *, after: str = "", prefix: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        """Return a page of instances, in order of their ids: the `id` of each, and its `values` in N-Triples syntax."""
+        asked = urlencode({"after": after, "prefix": prefix, "limit": str(limit)})
+        found: list[dict[str, Any]] = (await self._json("GET", f"/queries/{segment(query)}/instances?{asked}"))["instances"]
+        return found
+
+    async def remove_instance(self, query: str, instance: str) -> None:
+        """Remove an instance, which has no solutions from then on. Raises: ApiError 404."""
+        await self._json("DELETE", f"/queries/{segment(query)}/instances/{segment(instance)}")
+
     # ------------------------------------------------------------ background
     async def background(self) -> list[dict[str, Any]]:
         """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in
@@ -406,10 +437,15 @@ class AsyncClient:
         await self._json("DELETE", f"/trials/{segment(trial)}")
 
     # ------------------------------------------------------------ solutions
-    async def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
-        """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
+    async def solutions(
+        self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0, instance: str | None = None
+    ) -> Solutions:
+        """Return a page of solutions after an id, or of those of one instance; wait up to `wait_s` seconds for a first one.
+
+        Of a query with many instances, a page may be empty though solutions of this one follow much later.
+        """
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
-        _, _, content = await self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
+        _, _, content = await self.request("GET", f"{query_path(name, instance)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
     async def changes(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Change]:
@@ -449,13 +485,13 @@ class AsyncClient:
         """Return a connection for events; up to `window` frames may await their acks."""
         return AsyncFeed(self, f"/streams/{segment(stream)}/feed", window)
 
-    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "AsyncSubscription":
-        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be
-        `drop-oldest`.
+    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect", instance: str | None = None) -> "AsyncSubscription":
+        """Follow a query's solutions, or those of one instance, after an id (from the first one without), and as they
+        come. `policy` may be `drop-oldest` where all are followed.
 
         Of a revised query, `changes()` of what is returned gives the changes.
         """
-        return AsyncSubscription(self, query, after, policy)
+        return AsyncSubscription(self, query, after, policy, instance)
 
     async def retry(self, attempt: Callable[[], Awaitable[object]]) -> None:
         """Call `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
@@ -587,9 +623,9 @@ class AsyncFeed(_Socket):
 class AsyncSubscription(_Socket, SubscriptionCursor):
     """Gives solutions in order, each once, across reconnects."""
 
-    def __init__(self, client: AsyncClient, query: str, after: str | None, policy: str) -> None:
+    def __init__(self, client: AsyncClient, query: str, after: str | None, policy: str, instance: str | None = None) -> None:
         _Socket.__init__(self, client)
-        SubscriptionCursor.__init__(self, query, after, policy)
+        SubscriptionCursor.__init__(self, query, after, policy, instance)
         self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     async def next(self, timeout_s: float | None = None) -> Word | None:

@@ -33,12 +33,14 @@ from epsparql.connection.messages import (
     accepted_of,
     change_of,
     from_source,
+    query_path,
     segment,
 )
 from epsparql.connection.tls import TrustedFile
 from epsparql.connection.transport import SUBPROTOCOL, Connection, OpenAnswer, Transport, raise_if_final
 from epsparql.events.event_text import write_events
 from epsparql.events.frame_rows import documents_of, triples_of
+from epsparql.events.instance_values import write_values
 from epsparql.events.media_types import JSON, N_QUADS, NDJSON, TURTLE
 from epsparql.events.rdflib_events import is_rdflib_graph, n_quads_of
 from epsparql.solutions.solution import Solution, solution_of
@@ -347,6 +349,35 @@ class Client:
         """Return why a query finds nothing: its `steps` with their counts, and the `reason`. Raises: ApiError 404."""
         return self._json("GET", f"/queries/{segment(name)}/diagnosis")
 
+    # ------------------------------------------------------------ instances
+    def set_instance(self, query: str, instance: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Add an instance of a query with PARAMETERS, or change its values by parameter; return it.
+
+        A value is a term of rdflib, a Python value, or a text in N-Triples syntax. Raises: ApiError 400 with the fault.
+        """
+        return self._json("PUT", f"/queries/{segment(query)}/instances/{segment(instance)}", write_values(values))
+
+    def set_instances(self, query: str, instances: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+        """Add, change or remove (None) many instances by id, all of them or none.
+
+        Return how many were `set` and `removed`, and the log's `offset` from which on they have solutions.
+        """
+        lines = ({"id": name, "values": None if values is None else write_values(values)} for name, values in instances.items())
+        body = "".join(f"{json.dumps(line)}\n" for line in lines)
+        _, _, content = self.request("POST", f"/queries/{segment(query)}/instances", body, Content_Type=NDJSON)
+        found: dict[str, Any] = json.loads(content)
+        return found
+
+    def instances(self, query: str, *, after: str = "", prefix: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+        """Return a page of instances, in order of their ids: the `id` of each, and its `values` in N-Triples syntax."""
+        asked = urlencode({"after": after, "prefix": prefix, "limit": str(limit)})
+        found: list[dict[str, Any]] = (self._json("GET", f"/queries/{segment(query)}/instances?{asked}"))["instances"]
+        return found
+
+    def remove_instance(self, query: str, instance: str) -> None:
+        """Remove an instance, which has no solutions from then on. Raises: ApiError 404."""
+        self._json("DELETE", f"/queries/{segment(query)}/instances/{segment(instance)}")
+
     # ------------------------------------------------------------ background
     def background(self) -> list[dict[str, Any]]:
         """Return the graphs of the background: `name`, `triples`, `size` in bytes, and `offset` of the last change in
@@ -424,10 +455,13 @@ class Client:
         self._json("DELETE", f"/trials/{segment(trial)}")
 
     # ------------------------------------------------------------ solutions
-    def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> Solutions:
-        """Return a page of solutions after an id; wait up to `wait_s` seconds for a first one."""
+    def solutions(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0, instance: str | None = None) -> Solutions:
+        """Return a page of solutions after an id, or of those of one instance; wait up to `wait_s` seconds for a first one.
+
+        Of a query with many instances, a page may be empty though solutions of this one follow much later.
+        """
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
-        _, _, content = self.request("GET", f"/queries/{segment(name)}/solutions?{urlencode(query)}", Accept=NDJSON)
+        _, _, content = self.request("GET", f"{query_path(name, instance)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())
 
     def changes(self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0) -> list[Change]:
@@ -467,13 +501,13 @@ class Client:
         """Return a connection for events; up to `window` frames may their acks."""
         return Feed(self, f"/streams/{segment(stream)}/feed", window)
 
-    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect") -> "Subscription":
-        """Follow a query's solutions after an id (from the first one without), and as they come. `policy` may be
-        `drop-oldest`.
+    def follow(self, query: str, *, after: str | None = None, policy: str = "disconnect", instance: str | None = None) -> "Subscription":
+        """Follow a query's solutions, or those of one instance, after an id (from the first one without), and as they
+        come. `policy` may be `drop-oldest` where all are followed.
 
         Of a revised query, `changes()` of what is returned gives the changes.
         """
-        return Subscription(self, query, after, policy)
+        return Subscription(self, query, after, policy, instance)
 
     def retry(self, attempt: Callable[[], object]) -> None:
         """Call `attempt` until it succeeds. Raises: Unreachable once patience is over; Closed."""
@@ -605,9 +639,9 @@ class Feed(_Socket):
 class Subscription(_Socket, SubscriptionCursor):
     """Gives solutions in order, each once, across reconnects."""
 
-    def __init__(self, client: Client, query: str, after: str | None, policy: str) -> None:
+    def __init__(self, client: Client, query: str, after: str | None, policy: str, instance: str | None = None) -> None:
         _Socket.__init__(self, client)
-        SubscriptionCursor.__init__(self, query, after, policy)
+        SubscriptionCursor.__init__(self, query, after, policy, instance)
         self._lines: deque[str] = deque()  # messages of the newest frame that were not taken yet
 
     def next(self, timeout_s: float | None = None) -> Word | None:

@@ -30,6 +30,7 @@ from server.routes import (
     connectors,
     console,
     explain,
+    instances,
     ontologies,
     pause_resume,
     queries,
@@ -69,7 +70,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 
 
 _ROUTE_MODULES = (
-    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, pause_resume, versions, validate, explain, diagnosis, solutions,
+    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, instances, pause_resume, versions, validate, explain, diagnosis, solutions,
     provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
@@ -148,6 +149,7 @@ def _add_descriptions(app: FastAPI) -> None:
 
 _SCOPES = (
     "A token has scopes. read:<query> allows reading a query and its solutions, and ingest:<stream> allows sending events to a stream. "
+    "read:<query>/<instance> allows reading the solutions of an instance, and instances:<query> allows changing instances. "
     "read:* and ingest:* stand for all names. metrics allows /metrics, and admin allows everything. "
     "A token is one of the token file, or a JWT of the issuer that the server was given. While this issuer is silent, the answer is 503. "
     "A server without either listens on loopback only and needs no token."

@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 
 from server.connectors.registry import ConnectorRegistry
 from server.http import auth
-from server.http.path_names import Name
+from server.http.path_names import Instance, Name
 from server.service import Service
 from server.tokens import scopes
 from server.trials.registry import TrialRegistry
@@ -30,9 +30,9 @@ Connected = Annotated[ConnectorRegistry, Depends(_read_state("connectors"))]
 Tried = Annotated[TrialRegistry, Depends(_read_state("trials"))]
 
 
-async def admit(connection: HTTPConnection, service: Service, scope: str) -> auth.Caller:
+async def admit(connection: HTTPConnection, service: Service, scope: str, wider: str | None = None) -> auth.Caller:
     """Check the request and record its caller. Raises: Fault, like `Gate.authorize`."""
-    caller = await service.admission.gate.authorize(connection.headers, scope)
+    caller = await service.admission.gate.authorize(connection.headers, scope, wider)
     connection.state.who, connection.state.all_names = caller.who, caller.all_names
     return caller
 
@@ -53,6 +53,14 @@ async def _require_read(request: Request, service: Shared, name: Name) -> None:
     await admit(request, service, scopes.read_scope(name))
 
 
+async def _require_instance(request: Request, service: Shared, name: Name, instance: Instance) -> None:
+    await admit(request, service, scopes.instance_scope(name, instance), scopes.read_scope(name))
+
+
+async def _require_instances(request: Request, service: Shared, name: Name) -> None:
+    await admit(request, service, scopes.instances_scope(name))
+
+
 async def _find_reader(request: Request, service: Shared) -> auth.Caller:
     return await admit(request, service, scopes.read_scope(""))
 
@@ -66,3 +74,4 @@ Reader = Annotated[auth.Caller, Depends(_find_reader)]
 Feeder = Annotated[auth.Caller, Depends(_find_feeder)]
 """The caller may feed at least one stream."""
 ADMIN, METRICS, INGEST, READ = Depends(_require_admin), Depends(_require_metrics), Depends(_require_ingest), Depends(_require_read)
+INSTANCE, INSTANCES = Depends(_require_instance), Depends(_require_instances)

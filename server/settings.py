@@ -250,6 +250,7 @@ class Settings:
     )
     promotion_timeout_s: float = _setting(3600.0, _seconds, "A promotion is withdrawn if the new text has not caught up within this many seconds.")
     max_queries: int = _setting(10_000, _count, "At most this many queries may be registered.")
+    max_instances: int = _setting(1_000_000, _count, "A query with PARAMETERS may have at most this many instances.")
     max_webhooks: int = _setting(1_000, _count, "All queries together may have at most this many webhooks.")
     max_subscribers: int = _setting(10_000, _count, "All queries together may have at most this many WebSocket and event-stream subscribers.")
     max_subscribers_per_query: int = _setting(

@@ -27,10 +27,13 @@ FRAGMENT = re.compile(r"(Of|What|As|By|Where|Those|To|Whether|From|In|With|Which
 LARGE_FOLDERS = {
     "epsparql": "what users import, and what all packages share",
     "server/routes": "one file for each group of URLs",
+    "server/cli/subcommands": "one file for each command, or for what its arguments ask for",
     "pipeline/log": "one file for each part of the log, which its writer or its reader composes",
     "pipeline/mapping": "one file for each part of a mapping's document, and for each format of rows",
     "pipeline/runners": "one file for each part of the loop that feeds engines, which a thread, tasks and the driver compose",
     "engine/rewrite": "a file for each step from the algebra as written to the algebra as planned",
+    "engine/planner/operators": "a file for each operator of the language",
+    "epsparql/translate": "a file for each clause of the language, and what they share",
     "engine/network": "one file for each part of a network, and one for each step of a change of the background",
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",

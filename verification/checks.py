@@ -172,6 +172,8 @@ class _Check:
             raise NotChecked("its text is not EP-SPARQL alone")
         if isinstance(query, algebra.Describe | algebra.BackgroundRule) or (isinstance(query, algebra.Select) and query.rules):
             raise NotChecked("descriptions, static rules and programs are not checked")
+        if isinstance(query, algebra.Select) and query.parameters:
+            raise NotChecked("queries with PARAMETERS are not checked")
         return replace_fields(query, pattern=marked(query.pattern))
 
     @cached_property

@@ -340,6 +340,15 @@ def spread_seen(address: int, heads: Ints, /) -> None:
 def spread_questions(address: int, heads: Ints, /) -> None:
     """Enter the memo's questions into the larger table `heads`."""
 
+def link_instances(heads: Ints, cells: Ints, places: Ints, keys: int, direction: int, /) -> None:
+    """Change a table of instances: rows at `places` enter their chains, which rise (1) or fall (-1) in their bounds, or have no order (0).
+
+    The key is the first `keys` terms of a row.
+    """
+
+def unlink_instances(heads: Ints, cells: Ints, places: Ints, keys: int, /) -> None:
+    """Change a table of instances: rows at `places` leave their chains."""
+
 def find_lists(posted: Ints, predicates: Ints, objects: Ints, found: Ints, /) -> None:
     """Fill `found` with the lists of some pairs in the alpha index, 0 for none."""
 

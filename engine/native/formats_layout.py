@@ -21,6 +21,8 @@ BINDINGS, TRIPLES, VERDICT, CHANGED = range(4)
 """Forms: what a solution's values are (pipeline/solutions/result_kinds.py, `Form`). CHANGED is added to that of a
 revised query, whose first value is a change's header (engine/revision/change_rows.py).
 """
+OF_INSTANCE = 2 * CHANGED
+"""This form is BINDINGS behind the id of an instance, a plain literal without characters that JSON escapes."""
 
 LINES, OBJECTS, HEADS, MESSAGES, FRAMES, EVENTS = range(6)
 """Kinds of text: ndjson; bindings alone, with commas between them; ids and times, likewise; lines that are messages

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.background.fact_store import FactIndex
+from engine.errors import Refusal
 from engine.kernel.state import layout as c
 from engine.native.entries import clear_stores
 from engine.network.host_calls import KernelHost
@@ -70,6 +71,17 @@ class BackgroundUpdate:
         finally:
             net.nodes[:], net.edges[:], net.queries[:, c.Q_BOUND] = nodes, edges, bounds
             slots.scans.entailment, slots.planned = entailment, planned
+
+    def list_refused(self, known: FactIndex) -> list[tuple[Planned, str]]:
+        """Return the queries with PARAMETERS that are not evaluated over another background, with the reasons."""
+        refused = list[tuple[Planned, str]]()
+        for planned in self._slots.planned.values():
+            if planned.source.instances is not None:
+                try:
+                    self._host.planning.plan_over(planned, known)
+                except Refusal as refusal:
+                    refused.append((planned, f"{refusal} is not evaluated"))
+        return refused
 
     def apply_coming(self) -> None:
         """Change the background between two instants.

@@ -60,6 +60,13 @@ class Network:
         self.host.take_out(self.planned[registered])
         self.slots.free_dropped()
 
+    def follow_instances(self, moments: Ints) -> None:
+        """Show the kernel the tables of instances, and their last changes, after the last of these `moments`."""
+        if any(planned.source.instances is not None for planned in self.planned.values()):
+            self.slots.lookups.show_tables()
+            self.arrays.replace_arrays(self.net._replace(moments=moments))
+            self.net.at[c.LATEST_FROM] = max(int(self.net.at[c.LATEST_FROM]), int(moments[-1, c.M_ENTRY]))
+
     def share_query(self, registered: int, waiting: int, latest: int) -> None:
         """Let a query that has just come share what it has in common with others.
 

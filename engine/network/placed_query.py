@@ -12,6 +12,7 @@ from engine.alpha.free_rows import by_predicate
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.expressions.nondeterministic import Naming
+from engine.instances.relation import InstanceRelation
 from engine.kernel.state import layout as c
 from engine.network.kernel_arrays import KernelArrays
 from engine.physical_plan.common_subplans import Subplan, find_subplans
@@ -56,6 +57,7 @@ class RegisteredQuery:
     node_names: int = 1
     instants: bool = False
     local: frozenset[str] = frozenset()
+    instances: InstanceRelation | None = None  # of a query with PARAMETERS
 
     @property
     def naming(self) -> Naming:
@@ -301,7 +303,7 @@ def is_plain(alpha: Ints) -> NDArray[np.bool_]:
     """Return which scans are plain: they take any triple of their stream and predicate, and put subject and object,
     alone, into two columns.
     """
-    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR]
+    unwanted = [c.A_S, c.A_O, c.A_PVAR, c.A_GRAPH, c.A_GVAR, c.A_MOMENT]
     s, o = alpha[:, c.A_SVAR], alpha[:, c.A_OVAR]
     plain: NDArray[np.bool_] = (alpha[:, unwanted] == c.NONE).all(axis=1) & (s >= 0) & (o >= 0) & (s != o)
     return plain

@@ -13,6 +13,7 @@ from engine.background.reasoning.rdfs_schema import Schema
 from engine.background.reasoning.stream_entailment import Entailment
 from engine.dictionary.term_dictionary import Held
 from engine.expressions.nondeterministic import Naming
+from engine.instances.instance_table import InstanceTable
 from engine.kernel.state import layout as c
 from engine.kernel.state.arrays import margin, with_links, with_width
 from engine.network.kernel_arrays import KernelArrays
@@ -160,19 +161,27 @@ class StreamScans:
 
 
 class LookupTables:
-    """Gives joins the tables in which they look up the background."""
+    """Gives nodes the tables in which they look up the background, or instances."""
 
     def __init__(self, arrays: KernelArrays) -> None:
         self._arrays = arrays
-        self._tables: dict[int, Table] = {}  # by node
+        self._tables: dict[int, Table | InstanceTable] = {}  # by node
 
     def set_tables(self, planned: Planned, fragment: Fragment, known: FactIndex) -> None:
-        """Give the joins of a query their tables of a background."""
-        looked = {planned.at.node + node: lookup for node, lookup in fragment.lookups.items() if lookup is not None}
-        if not looked and not any(node in self._tables for node in range(planned.at.node, planned.after.node)):
+        """Give the nodes of a query their tables of a background, and of the query's instances."""
+        tables: dict[int, Table | InstanceTable] = {
+            planned.at.node + node: known.table(lookup) for node, lookup in fragment.lookups.items() if lookup is not None
+        }
+        if (relation := planned.source.instances) is not None:
+            tables |= {planned.at.node + node: relation.get_table(lookup) for node, lookup in fragment.instances.items()}
+        if not tables and not any(node in self._tables for node in range(planned.at.node, planned.after.node)):
             return
         self.remove_tables(planned)
-        self._tables |= {node: known.table(lookup) for node, lookup in looked.items()}
+        self._tables |= tables
+        self.show_tables()
+
+    def show_tables(self) -> None:
+        """Show the kernel the tables, which may have moved."""
         tables = list({id(table): table for table in self._tables.values()}.values())
         numbers = {id(table): number for number, table in enumerate(tables)}
         rows = np.array([table.row for table in tables], np.int64).reshape(-1, c.LOOKUP_WIDTH)

@@ -101,7 +101,8 @@ def _subplan(fragment: Fragment, number: int, feeders: Mapping[tuple[int, int], 
 def _name_of(scan: Scan) -> str:
     """Return a text of all of a scan but its place and its columns. Snapshots have names made of it, so it must stay."""
     s, p, o, g = (column != c.NONE for column in (*scan.columns, scan.graph_column))
-    return repr([scan.stream, scan.subject, scan.object, s, p, o, 0, scan.side, scan.graph, g, scan.predicate])
+    found = [scan.stream, scan.subject, scan.object, s, p, o, 0, scan.side, scan.graph, g, scan.predicate]
+    return repr(found if scan.moment == c.NONE else [*found, "moment"])
 
 
 def condition_of(fragment: Fragment, filter_: int, columns: Sequence[int]) -> a.Expression | int | None:
@@ -148,6 +149,6 @@ def copy_subplan(fragment: Fragment, subplan: Subplan, number: Callable[[str], i
         alone.nodes.append(node)
     for scan in fragment.scans:
         if scan.node in places:
-            s, p, o, g = (column if column == c.NONE else columns[column] for column in (*scan.columns, scan.graph_column))
-            alone.scans.append(replace_fields(scan, node=places[scan.node], columns=(s, p, o), graph_column=g))
+            s, p, o, g, moment = (column if column == c.NONE else columns[column] for column in (*scan.columns, scan.graph_column, scan.moment))
+            alone.scans.append(replace_fields(scan, node=places[scan.node], columns=(s, p, o), graph_column=g, moment=moment))
     return alone

@@ -22,6 +22,7 @@ OPERATORS = {
     c.EARLIEST: "earliest end",
     c.LATEST: "latest start",
     c.ONCE: "ONCE PER",
+    c.INSTANCES: "instances",
     c.COLLECT: "the aggregate, ORDER BY or LIMIT",
     c.RECENT: "the policy recent",
     c.CHRONOLOGICAL: "the policy chronological",

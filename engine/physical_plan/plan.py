@@ -200,20 +200,38 @@ class Scan:
     side: int
     graph: int = c.NONE
     graph_column: int = c.NONE
+    moment: int = c.NONE
 
     @property
     def cells(self) -> tuple[int, ...]:
         """Return the fields in the order of SCAN_COLUMNS."""
-        return self.stream, self.subject, self.object, *self.columns, self.node, self.side, self.graph, self.graph_column, self.predicate
+        return (
+            self.stream, self.subject, self.object, *self.columns, self.node, self.side, self.graph, self.graph_column, self.moment, self.predicate
+        )  # fmt: skip
 
     @property
     def binds(self) -> tuple[int, ...]:
         """Return the columns that the scan binds."""
-        return tuple(column for column in (*self.columns, self.graph_column) if column != c.NONE)
+        return tuple(column for column in (*self.columns, self.graph_column, self.moment) if column != c.NONE)
 
 
-SCAN_COLUMNS = (c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE, c.A_SIDE, c.A_GRAPH, c.A_GVAR, c.A_PLAIN + 1)
+SCAN_COLUMNS = (
+    c.A_STREAM, c.A_S, c.A_O, c.A_SVAR, c.A_PVAR, c.A_OVAR, c.A_NODE, c.A_SIDE, c.A_GRAPH, c.A_GVAR, c.A_MOMENT, c.A_PLAIN + 1,
+)  # fmt: skip
 """The predicate stands behind the columns of `alpha`."""
+
+
+class InstanceLookup(NamedTuple):
+    """Describes the table in which a node looks up instances.
+
+    `parts` are the columns of the relation that are the key and, behind those, the others. Rows of one key are in the
+    order of the column `order`, if there is one. They rise in it, or fall.
+    """
+
+    parts: tuple[int, ...]
+    keys: int
+    order: int | None = None
+    rises: bool = True
 
 
 class TemplateTriple(NamedTuple):
@@ -273,6 +291,7 @@ class Fragment:
     facts: list[Fact] = field(default_factory=list)
     units: list[Unit] = field(default_factory=list)
     lookups: dict[int, Lookup | None] = field(default_factory=dict)  # by join or FIND
+    instances: dict[int, InstanceLookup] = field(default_factory=dict)  # by node
     paths: list[PathJoin] = field(default_factory=list)
     deciding: dict[tuple[int, int], bool] = field(default_factory=dict)  # sides at which solutions are decided on, and whether timeless ones are
     lasting: dict[tuple[int, int], LastingSide] = field(default_factory=dict)  # sides at which what was decided stays

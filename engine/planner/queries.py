@@ -12,6 +12,7 @@ from engine.pattern_scope import sort_by_name
 from engine.physical_plan.plan import Inquiry, Node, RowRange, Scan, TemplateTriple
 from engine.planner.builder.plan_builder import PlanBuilder, Target
 from engine.planner.groups_and_modifiers import gathers_instant, plan_modifiers
+from engine.rewrite.join_instances import ADDED
 from epsparql import algebra as a
 from epsparql.etalis.parser.vocabulary import OWN
 from epsparql.terms import BlankNode, TermOrVariable, Variable
@@ -40,6 +41,8 @@ def plan_query_form(builder: PlanBuilder) -> None:
         if isinstance(whole.pattern, a.SubSelect) and whole.pattern.modifiers != a.PLAIN and builder.fragment.last is None:
             collecting = (node for node in range(first, len(builder.fragment.nodes)) if builder.fragment.nodes[node].kind == c.COLLECT)
             builder.fragment.last = next(collecting) if gathers_instant(whole.pattern) else None
+    if shown is None and builder.moments:  # what came again after a change of instances is no solution more
+        shown = set(builder.fragment.columns) - {ADDED, *builder.moments}
     _hide_rest(builder, out, shown)
 
 

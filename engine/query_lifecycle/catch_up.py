@@ -71,6 +71,8 @@ def fork(registry: Registry, own: Collection[int], streams: Iterable[str] = ()) 
     """
     side = registry.make_beside()
     side.known, side.fallen = registry.known, dict(registry.fallen)
+    side.instances = {registered: registry.instances.pop(registered) for registered in own if registered in registry.instances}
+    side.restore_moments(registry.moments.offsets if side.instances else ())
     side.streams = {name: replace(stream) for name, stream in registry.streams.items()}
     planned = [p for member in registry.members for p in member.network.planned.values() if p.registered in own]
     rests_on = find_reached({*streams, *(stream for p in planned for stream in p.source.query.streams)}, registry.rules)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from engine.pattern_scope import IDENTIFYING
 from engine.rewrite.fold_constants import OPERATIONS, fold_constants
 from engine.rewrite.hoist_exists import hoist_exists
+from engine.rewrite.join_instances import join_instances
 from engine.rewrite.own_stream import name_own_stream
 from engine.rewrite.part_alternatives import part_alternatives
 from engine.rewrite.part_triple_terms import part_triple_terms
@@ -50,6 +51,7 @@ def rewrite_query(query: a.Query, default_graph: str = "all", policy: str = UNRE
         assert isinstance(main, a.Select)
         return replace_fields(main, rules=tuple(rule for rule in rules if isinstance(rule, a.Construct)))
     with deep_stack():
+        query = join_instances(query)
         query, kinds = _take_steps(query, _list_kinds(query), (part_alternatives, part_triple_terms, separate_runs, rename_hidden))
         left_out = {*without, *(_UNRESTRICTED_ONLY if policy != UNRESTRICTED else ())}
         identifies = a.Call in kinds and _identifies(query)

@@ -43,6 +43,11 @@ class Waiting:
     def __len__(self) -> int:
         return self._n
 
+    @property
+    def earliest_entry(self) -> int:
+        """Return the first entry of which occurrences wait; FOREVER for none."""
+        return int(self._rows[: self._n, c.IN_SINCE].min(initial=c.FOREVER))
+
     def add_rows(self, table: Ints) -> None:
         n = table.shape[1]
         if self._n + n > len(self._rows):

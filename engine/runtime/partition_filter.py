@@ -15,6 +15,7 @@ from engine.messages import (
     NO_END,
     Block,
     CatchUp,
+    ChangeInstances,
     Drop,
     DropStream,
     Entail,
@@ -148,7 +149,7 @@ def _mark_instants(mask: Bools, since: Ints, end: Ints, terms: TermTable) -> Arr
     return make_arrivals(nothing, nothing, nothing, np.zeros(len(which), np.int64), end[which], end[which], since[which])
 
 
-_CUTS = Register | Pause | CatchUp | Promote | Drop | Facts | Entail | SetStream | DropStream
+_CUTS = Register | Pause | CatchUp | Promote | Drop | ChangeInstances | Facts | Entail | SetStream | DropStream
 
 
 def cut_at_controls(block: Block) -> list[Block]:

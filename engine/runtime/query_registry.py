@@ -2,14 +2,17 @@
 rest on.
 """
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 
 from engine.background.fact_store import FactIndex
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import Refusal
+from engine.instances.moments import InstanceMoments
+from engine.instances.relation import InstanceRelation
 from engine.kernel.state import layout as c
-from engine.messages import REVISED, MessageKey, Micros, Register, StateChange
+from engine.messages import REVISED, ChangeInstances, MessageKey, Micros, Register, StateChange
 from engine.network.network import Network
 from engine.network.placed_query import Answers, Planned, RegisteredQuery
 from engine.network.stratification import Cycle
@@ -60,6 +63,9 @@ class Registry:
         """These rules have failed, by offset, until they are dropped: what reads their streams goes on resting on
         what they read.
         """
+        self.instances: dict[int, InstanceRelation] = {}
+        """These are the instances of queries with PARAMETERS, by registration. Each partition has all of them."""
+        self._moments: InstanceMoments | None = None
         self.members: list[ScheduledNetwork] = []
         self.shares = True
         """Queries that come share what they have in common if this is set; what they find is the same."""
@@ -150,10 +156,50 @@ class Registry:
         assert not isinstance(written, a.BackgroundRule), "that is part of the background"
         after = entry.offset if entry.reads_from is None else entry.reads_from - 1
         source = RegisteredQuery(
-            entry.offset, entry.name, written, after, entry.max_derivations, entry.policy, entry.node_names, entry.instants, frozenset(entry.local)
-        )
+            entry.offset, entry.name, written, after, entry.max_derivations, entry.policy, entry.node_names, entry.instants, frozenset(entry.local),
+            self.prepare_instances(entry.offset, query),
+        )  # fmt: skip
         network.host.add_query(source, known, rates, shape)
+        if source.instances is not None:
+            network.follow_instances(self.moments.table)
         network.quotas.set_quota(entry.offset, Quota(entry.max_goals, entry.max_state_bytes))
+
+    # ------------------------------------------------------------ instances
+    @property
+    def moments(self) -> InstanceMoments:
+        """Return the entries that changed instances."""
+        if self._moments is None:
+            self._moments = InstanceMoments(self.terms)
+        return self._moments
+
+    def restore_moments(self, offsets: Sequence[int]) -> None:
+        self._moments = InstanceMoments(self.terms, offsets) if offsets else None
+
+    def prepare_instances(self, registered: int, query: a.Query) -> InstanceRelation | None:
+        """Return the relation of a query with PARAMETERS; None for any other query."""
+        if not isinstance(query, a.Select) or not query.parameters:
+            return None
+        return self.instances.setdefault(registered, InstanceRelation.without_rows(self.terms, len(query.parameters)))
+
+    def change_instances(self, entry: ChangeInstances) -> None:
+        """Change the instances of a query that is here, from the next entry on."""
+        relation = self.instances.get(entry.registered)
+        if relation is None:
+            return
+        relation.change(entry.offset, json.loads(entry.changes))
+        self.moments.note_change(entry.offset, min((member.pending.earliest_entry for member in self.members), default=entry.offset))
+        for member in self.members:
+            member.network.follow_instances(self.moments.table)
+
+    def adopt_instances(self, side: "Registry", queries: Collection[int]) -> None:
+        """Take over the relations of queries that come over with their networks. The rows are those that are here, if any."""
+        for registered, relation in side.instances.items():
+            if registered in queries:
+                if (own := self.instances.get(registered)) is not None:
+                    relation.replace_rows(own.live_rows)
+                self.instances[registered] = relation
+        for member in self.members:
+            member.network.follow_instances(self.moments.table)
 
     def _find_part(self, entry: Register) -> Division | None:
         """Return what a query's events are dealt out by, if anything."""

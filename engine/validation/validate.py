@@ -254,7 +254,7 @@ def _likeness(cast: str, function: str) -> float:
 def culprits(word: str, query: a.Query) -> Iterator[object]:
     """Yield the nodes that a Refusal means by `word`."""
     match word:
-        case "INTO":
+        case "INTO" | "PARAMETERS":
             yield query
         case "STEP":
             for node in walk_nodes(query):

@@ -53,7 +53,8 @@ class Select(Struct, frozen=True):
 
     `streams` are those of the windows where the query has any. Its solutions are events if it is an ETALIS `program`.
     The `rules` of one are silent: what they derive lies on a stream that this query alone reads, with InWindow by its
-    name. Those that write the stream `into` write for others.
+    name. Those that write the stream `into` write for others. Each instance of a query with `parameters` gives these
+    variables a term.
     """
 
     pattern: Pattern
@@ -65,6 +66,7 @@ class Select(Struct, frozen=True):
     rules: tuple["Construct", ...] = ()
     program: bool = False
     into: str | None = None
+    parameters: tuple[Variable, ...] = ()
 
 
 class Construct(Struct, frozen=True):

@@ -166,16 +166,21 @@ def accepted_of(found: Mapping[str, Any]) -> Accepted:
 Word: TypeAlias = Solution | Change | Progress | Gap | Promoted
 
 
+def query_path(query: str, instance: str | None = None) -> str:
+    """Return the path of a query, or of one of its instances."""
+    return f"/queries/{segment(query)}" + ("" if instance is None else f"/instances/{segment(instance)}")
+
+
 class SubscriptionCursor:
     """Remembers how far a subscription is: `last` is the id of the newest solution or notice received, where to resume."""
 
-    def __init__(self, query: str, after: str | None, policy: str) -> None:
-        self._query, self.last, self._policy = query, after, policy
+    def __init__(self, query: str, after: str | None, policy: str, instance: str | None = None) -> None:
+        self._place, self.last, self._policy = query_path(query, instance), after, policy
 
     @property
     def path(self) -> str:
         parameters = {"policy": self._policy} | ({"after": self.last} if self.last else {})
-        return f"/queries/{segment(self._query)}/feed?{urlencode(parameters)}"
+        return f"{self._place}/feed?{urlencode(parameters)}"
 
     def told(self, message: Mapping[str, Any]) -> Word | None:
         """Return what a message says; None for a message of a kind that is not known."""

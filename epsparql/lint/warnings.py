@@ -45,7 +45,8 @@ class _Reader:
     def read_query(self, query: f.QueryForm) -> None:
         match query:
             case f.SelectQuery(select, _):
-                self._read_select(select, _NONE, "the query")
+                given = frozenset(name.name for source in query.sources if isinstance(source, f.Parameters) for name in source.names)
+                self._read_select(select, given, "the query")
             case f.ConstructQuery() | f.AskQuery():
                 self._body(query.body, (), _NONE, "the rule" if isinstance(query, f.ConstructQuery) else "ASK")
             case f.DescribeQuery():

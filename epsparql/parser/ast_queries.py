@@ -68,7 +68,14 @@ class FromWindow(Struct, frozen=True):
     span: Span
 
 
-Source = FromStream | FromGraph | FromWindow
+class Parameters(Struct, frozen=True):
+    """Represents `PARAMETERS (?a ?b)`, which stands after the sources."""
+
+    names: tuple[VariableName, ...]
+    span: Span
+
+
+Source = FromStream | FromGraph | FromWindow | Parameters
 
 
 class SelectQuery(Struct, frozen=True):

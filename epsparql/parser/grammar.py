@@ -281,6 +281,10 @@ dataset_clause = (  # [13] DatasetClause
         word("FROM", expected=None) + Opt(word("NAMED")) + source_selector, nodes.build_from_graph
     )
 )
+parameters = node(  # Parameters
+    word("PARAMETERS", expected=None) + open_paren + var + Labelled(var, "another variable")[...] + close_paren, nodes.build_parameters
+)
+sources = dataset_clause[...] + Opt(parameters)
 into = node(word("INTO") + in_stream, lambda source, found: found[1]) | node(
     word("INTO", expected=None) + word("BACKGROUND") + Labelled(iri, "the IRI of a graph"), nodes.build_into_background
 )
@@ -345,20 +349,20 @@ select_clause = word("SELECT") + Opt(words(("DISTINCT", "REDUCED"), None)) + sel
 sub_select <<= node(  # [8] SubSelect
     word("SELECT", expected=None) + Opt(words(("DISTINCT", "REDUCED"), None)) + select_items + body, nodes.build_sub_select
 )
-select_query = node(select_clause + dataset_clause[...] + body, nodes.build_select)  # [7] SelectQuery
+select_query = node(select_clause + sources + body, nodes.build_select)  # [7] SelectQuery
 construct_template = Labelled(  # [73] ConstructTemplate, [74] ConstructTriples
     node(open_brace + Opt(triples_block) + close_brace, nodes.build_template), "a template in braces"
 )
 template_body = node(word("WHERE") + construct_template + solution_modifier + values_clause, nodes.build_body)
 construct_query = node(  # [10] ConstructQuery
-    word("CONSTRUCT") + (construct_template + Opt(into) + dataset_clause[...] + body | Opt(into) + dataset_clause[...] + template_body),
+    word("CONSTRUCT") + (construct_template + Opt(into) + sources + body | Opt(into) + sources + template_body),
     nodes.build_construct,
 )
 no_pattern = Terminal("", lambda source, value, span: ast.GroupGraphPattern((), span), None)
 described = Labelled(sign("*") | name + name[...], "variables, IRIs or '*'")
 optional_body = node((where_clause | no_pattern) + solution_modifier + values_clause, nodes.build_body)
-describe_query = node(word("DESCRIBE") + described + dataset_clause[...] + optional_body, nodes.build_describe)  # [11] DescribeQuery
-ask_query = node(word("ASK") + dataset_clause[...] + body, nodes.build_ask)  # [12] AskQuery
+describe_query = node(word("DESCRIBE") + described + sources + optional_body, nodes.build_describe)  # [11] DescribeQuery
+ask_query = node(word("ASK") + sources + body, nodes.build_ask)  # [12] AskQuery
 register = node(
     word("REGISTER", expected=None) + words(("RSTREAM", "ISTREAM", "DSTREAM"), "RSTREAM, ISTREAM or DSTREAM") + stream_name + word("AS"),
     nodes.build_registration,

@@ -416,6 +416,10 @@ def build_body(source: QueryText, found: list[Any]) -> ast.Body:
     return ast.Body(where, modifier, trailing[0] if trailing else None)
 
 
+def build_parameters(source: QueryText, found: list[Any]) -> ast_queries.Parameters:
+    return ast_queries.Parameters(tuple(keep_nodes(found)), extent(found))
+
+
 def _sources(found: list[Any]) -> tuple[ast_queries.Source, ...]:
     return tuple(part for part in found if isinstance(part, ast_queries.Source))
 

@@ -104,6 +104,8 @@ class _Writer:
         for window in sources.windows:
             range_ = f"[RANGE {self._duration(window.length)} STEP {self._duration(window.step)}]"
             parts.append(f"FROM NAMED WINDOW {self._terms.iri(window.name)} ON {write_stream(window.stream)} {range_}")
+        if isinstance(query, a.Select) and query.parameters:
+            parts.append(f"PARAMETERS ({' '.join(map(str, query.parameters))})")
         return "".join(f" {part}" for part in parts)
 
     def _solutions(self, pattern: a.Pattern, *, ordered: bool = True) -> str:

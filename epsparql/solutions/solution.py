@@ -14,7 +14,7 @@ class Solution:
     """Represents a solution as the server sends it.
 
     It has the `binding` of a SELECT, `triples` (N-Triples) of a CONSTRUCT or DESCRIBE, or the `boolean` of an ASK. An
-    ETALIS program gives an `event` with its `args`.
+    ETALIS program gives an `event` with its `args`. A query with PARAMETERS gives the id of its `instance`.
 
     `start` and `end` are xsd:dateTime texts in UTC. `solution["x"]` is the term of the variable `x`; `in` tells
     whether it is bound.
@@ -33,6 +33,7 @@ class Solution:
     boolean: bool | None = None
     event: str | None = None
     args: Sequence[Any] | None = None
+    instance: str | None = None
 
     def __getitem__(self, variable: str) -> ClientTerm:
         """Return the term of a variable. Raises: KeyError where it is not bound, which names the variables that are."""
@@ -66,7 +67,8 @@ class Solution:
 def solution_of(document: Mapping[str, Any]) -> Solution:
     """Return the solution of a line of ndjson, or of a message, that the server sent."""
     times = document["query"], document["id"], document["start"], document["end"]
-    return Solution(*times, document.get("binding"), document.get("triples"), document.get("boolean"), document.get("event"), document.get("args"))
+    reported = (document.get(member) for member in ("binding", "triples", "boolean", "event", "args", "instance"))
+    return Solution(*times, *reported)
 
 
 def term_of(value: Mapping[str, Any]) -> Term:

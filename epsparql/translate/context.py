@@ -22,6 +22,7 @@ class Context:
         self.warnings: list[Warning_] = []
         self.places = SourceMap()
         self.windows: tuple[a.NamedWindow, ...] = ()  # which patterns refer to, once the sources are known
+        self.parameters: frozenset[Variable] = frozenset()  # those of PARAMETERS, which instances bind
         self._numbers: dict[str, int] = {}
 
     def fail(self, kind: type[QueryError], message: str, span: Span, expected: str) -> NoReturn:
@@ -42,6 +43,8 @@ class Context:
 
     def warn_unbound(self, variable: Variable, message: str, span: Span, visible: Collection[Variable]) -> None:
         """Warn of a variable that no pattern binds; the message names the nearest one that is visible."""
+        if variable in self.parameters:
+            return
         nearest = name_nearest(variable.name, [each.name for each in visible if not each.hidden])
         self.warn("never-bound", f"{variable} {message}{nearest}", span)
 

@@ -25,6 +25,8 @@ def _note_places(context: Context, sources: tuple[f.Source, ...]) -> None:
         match source:
             case f.FromGraph(name, _, span):
                 context.places.sources.setdefault(context.names.iri(name), span)
+            case f.Parameters():
+                pass
             case f.FromStream(stream, span) | f.FromWindow(_, stream, _, _, span):
                 context.places.sources.setdefault(stream_name(context, stream), span)
 

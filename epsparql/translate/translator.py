@@ -24,6 +24,7 @@ from epsparql.terms import Iri, Variable
 from epsparql.translate.context import Context
 from epsparql.translate.dataset_clauses import sources_of, stream_name, streams_of
 from epsparql.translate.group_patterns import Groups
+from epsparql.translate.parameters import add_parameters, list_parameters
 from epsparql.translate.parsed_texts import look_up
 from epsparql.translate.select import list_shown
 from epsparql.translate.source_map import SourceMap
@@ -94,7 +95,11 @@ class _Translation:
     def translate_document(self, document: f.Document) -> ParsedQuery:
         for declaration in document.declarations:
             self._context.names.declare(declaration)
+        clause = list_parameters(document.query.sources)
+        self._context.parameters = frozenset() if clause is None else frozenset(Variable(name.name) for name in clause.names)
         query = self._query(document.query, document.registration)
+        if clause is not None:
+            query = add_parameters(self._context, query, clause)
         if tree_depth(query) > MAX_TREE_DEPTH:
             self._context.fail_depth(_too_deep(document.query) or document.query.body.where.span)
         found = [*self._context.warnings, *doubts(document, self._context.names, self._context.text)]

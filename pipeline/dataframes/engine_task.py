@@ -154,8 +154,9 @@ def solved(solutions: pa.RecordBatch, queries: Mapping[str, Query]) -> Iterator[
         n = mine.num_rows
         binding, triples, boolean = (pa.nulls(n, SOLVED.field(column).type) for column in ("binding", "triples", "boolean"))
         match queries[texts[k]]:
-            case Select(projection=projection):
-                binding = _bindings(mine.column("values"), [variable.name for variable in projection])
+            case Select(projection=projection, parameters=parameters):
+                names = ["instance"] if parameters else []
+                binding = _bindings(mine.column("values"), [*names, *(variable.name for variable in projection)])
             case Ask():
                 boolean = pa.array([value == TRUE for value in mine.column("values").flatten().to_pylist()])
             case _:

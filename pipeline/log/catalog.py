@@ -15,6 +15,7 @@ from engine.messages import (
     REPLACE,
     REVISED,
     CatchUp,
+    ChangeInstances,
     Drop,
     DropStream,
     Entail,
@@ -273,6 +274,8 @@ class Catalogue:
     """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes
     of what they rest on.
     """
+    instances: dict[int, dict[str, str]] = field(default_factory=dict)
+    """The instances of each query with PARAMETERS, by registration and id: their terms, as a JSON array."""
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
     newest: int = field(init=False, default=-1)
     """The latest registration.
@@ -326,10 +329,7 @@ class Catalogue:
                 self.position = entry.offset + 1
                 return
             case Tick():
-                if entry.stream is not None:
-                    stream = self.stream(entry.stream)
-                    left = release_waiting(stream.waiting, entry.watermark)
-                    self.streams[entry.stream] = replace_fields(stream, watermark=entry.watermark, waiting=left)
+                self._pass_time(entry)
             case Finish():
                 self.streams[entry.stream] = replace_fields(self.stream(entry.stream), finished=True, watermark=END_OF_TIME, waiting=())
             case SetStream():
@@ -352,8 +352,9 @@ class Catalogue:
             case Revise():
                 self.unrevised = {}
             case Drop():
-                if (known := self.queries.get(entry.name)) is not None and known.registered == entry.registered:
-                    self._remove_query(entry.name)
+                self._remove_query(entry.name, entry.registered)
+            case ChangeInstances():
+                self._change_instances(entry)
             case Fail():
                 pass  # the solution log tells that it has failed
             case Facts():
@@ -367,6 +368,12 @@ class Catalogue:
         if self._revised and isinstance(entry, Register | Pause | CatchUp | Promote | Withdraw | Drop | Fail | Facts | Entail | DropStream):
             self.unrevised.setdefault("", entry.offset)  # it may change what stands of revised queries otherwise than by going on
         self.position = entry.offset + 1
+
+    def _pass_time(self, entry: Tick) -> None:
+        if entry.stream is not None:
+            stream = self.stream(entry.stream)
+            left = release_waiting(stream.waiting, entry.watermark)
+            self.streams[entry.stream] = replace_fields(stream, watermark=entry.watermark, waiting=left)
 
     def _note_events(self, entry: Events, record: Record, at: Micros) -> None:
         known = self.stream(entry.stream)
@@ -399,10 +406,24 @@ class Catalogue:
             else:
                 sources[name] = SourceState(position, entry.offset + 1, at, record.source_latest)
 
-    def _remove_query(self, name: str) -> None:
-        known = self.queries.pop(name, None)
-        if known is not None:
+    def _remove_query(self, name: str, registered: int | None = None) -> None:
+        """Remove the query of a name, or only that of this registration."""
+        known = self.queries.get(name)
+        if known is not None and registered in (None, known.registered):
+            del self.queries[name]
             self._revised.discard(known.registered)
+            self.instances.pop(known.registered, None)
+
+    def _change_instances(self, entry: ChangeInstances) -> None:
+        known = self.queries.get(entry.name)
+        if known is None or known.registered != entry.registered:
+            return
+        found = self.instances.setdefault(entry.registered, {})
+        for name, terms in msgspec.json.decode(entry.changes, type=dict[str, msgspec.Raw]).items():
+            if bytes(terms) == b"null":
+                found.pop(name, None)
+            else:
+                found[name] = bytes(terms).decode()
 
     def _register(self, entry: Register, at: Micros) -> None:
         self._remove_query(entry.name)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from engine.messages import (
     CatchUp,
+    ChangeInstances,
     Drop,
     DropStream,
     Entail,
@@ -52,7 +53,7 @@ _KINDS: dict[str, type[Any]] = {
     "events": Events, "tick": Tick, "finish": Finish, "set": SetStream, "unset": DropStream, "register": Register, "drop": Drop, "facts": Facts,
     "pause": Pause, "resume": Resume, "catch up": CatchUp,
     "promote": Promote, "withdraw": Withdraw, "fail": Fail,
-    "entail": Entail, "revise": Revise,
+    "entail": Entail, "revise": Revise, "instances": ChangeInstances,
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}

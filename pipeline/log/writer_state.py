@@ -37,6 +37,7 @@ class _State:
     mark: int = 0
     sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)
     unrevised: dict[str, int] = field(default_factory=dict)
+    instances: dict[int, dict[str, str]] = field(default_factory=dict)
 
 
 def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark: int) -> None:
@@ -57,6 +58,7 @@ def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark
         mark=mark,
         sources=catalogue.sources,
         unrevised=catalogue.unrevised,
+        instances=catalogue.instances,
     )
     replace_file(data_dir / "catalogue.json", seal(msgspec.json.encode(state)))
 
@@ -90,6 +92,14 @@ def load_state(data_dir: Path, head: int, now: Micros) -> tuple[Catalogue, Idemp
     if lacking is not None:
         _log.warning("a file of idempotency keys is missing: they are read from the log again, from position %d if it goes back so far", lacking)
     catalogue = Catalogue(
-        state.position, streams, queries, {g.name: g for g in state.graphs}, state.entailment, state.rereads, state.sources, state.unrevised
+        state.position,
+        streams,
+        queries,
+        {g.name: g for g in state.graphs},
+        state.entailment,
+        state.rereads,
+        state.sources,
+        state.unrevised,
+        state.instances,
     )
     return catalogue, keys, state.position if lacking is None else min(lacking, state.position)

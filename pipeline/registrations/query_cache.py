@@ -29,7 +29,7 @@ from epsparql.algebra import (
     written_stream,
 )
 from epsparql.deferred_methods import dataclass
-from epsparql.errors import QueryError, Span, Warning_
+from epsparql.errors import QueryError, Span, Unsupported, Warning_
 from epsparql.etalis.header import is_program, split_header
 from epsparql.etalis.parser.syntax import EleRefused
 from epsparql.renderer.queries import render
@@ -49,7 +49,7 @@ class Shape:
     """Describes a query: the form of its solutions, the streams that it reads, and the stream or the background graph
     that a CONSTRUCT writes.
 
-    `waits` is the place of the first part whose solutions time alone may bring.
+    `parameters` are those of PARAMETERS. `waits` is the place of the first part whose solutions time alone may bring.
     """
 
     form: Form
@@ -57,6 +57,7 @@ class Shape:
     into: str | None
     waits: Span | None = None
     graph: str | None = None
+    parameters: tuple[str, ...] = ()
 
     @property
     def is_rule(self) -> bool:
@@ -112,6 +113,15 @@ def check_registration(
         *parsed.warnings,
         *check_plan(parsed, {known: epsparql.parse(other).query for known, other in rules.items()}, name=name, policies=policies, instants=instants),
     )
+
+
+def refuse_instances(text: str) -> None:
+    """Refuse a query with PARAMETERS where it cannot have instances. Raises: Unsupported."""
+    parsed = epsparql.parse(text)
+    if get_shape(text).parameters:
+        message = "a query with PARAMETERS has solutions for its instances alone, and there are none here"
+        place = parsed.places.find_span(parsed.query) or Span(0, min(1, len(text)))
+        raise Unsupported(message, place, text, "a constant in place of each parameter")
 
 
 def _check_policy(text: str, policy: str) -> None:
@@ -276,13 +286,15 @@ def drop_shape(text: str) -> None:
 def compute_shape(parsed: ParsedQuery) -> Shape:
     query = parsed.query
     graph = query.graph if isinstance(query, BackgroundRule) else None
-    return Shape(_form_of(query), query.streams, written_stream(query), _waits_at(parsed), graph)
+    parameters = tuple(variable.name for variable in query.parameters) if isinstance(query, Select) else ()
+    return Shape(_form_of(query), query.streams, written_stream(query), _waits_at(parsed), graph, parameters)
 
 
 def _form_of(query: Query) -> Form:
     match query:
         case Select():
-            return Bindings(tuple(variable.name for variable in query.projection), events=query.program)
+            variables = tuple(variable.name for variable in query.projection)
+            return Bindings(variables, events=query.program, instances=bool(query.parameters))
         case Construct() | Describe() | BackgroundRule():
             return Triples()
         case Ask():

@@ -26,7 +26,7 @@ from pipeline.diagnosis.model import Diagnosis
 from pipeline.formats.namespaces import NO_NAMES, Namespaces
 from pipeline.log import LogWriter, Queueing
 from pipeline.log.catalog import Stream
-from pipeline.registrations.query_cache import Shape, check_registration, get_shape
+from pipeline.registrations.query_cache import Shape, check_registration, get_shape, refuse_instances
 from pipeline.registrations.stream_dependencies import find_alive, find_sources, find_unfed, find_written
 from pipeline.replay.dead_letters import DeadLetters, LeftOut
 from pipeline.replay.input_files import NamedBody, OrderedStreams, facts_of, occurrences_of, read_mapping_file
@@ -218,6 +218,7 @@ def policies_of(wishes: Sequence[str], queries: Sequence[QueryFile]) -> dict[str
 def _checked(query: QueryFile, before: Sequence[QueryFile], policies: Mapping[str, str]) -> Shape:
     try:
         check_registration(query.text, {other.name: other.text for other in before}, query.name, policies)
+        refuse_instances(query.text)
         return get_shape(query.text)
     except epsparql.QueryError as error:
         raise query.fault(error) from None

@@ -40,14 +40,14 @@ def _boolean(solution: StoredSolution) -> str:
     return "true" if solution.values[0] == TRUE else "false"
 
 
-def sparql_json(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
+def sparql_json(solutions: pa.RecordBatch, form: Bindings) -> str:
     """Write application/sparql-results+json.
 
-    `epsparql`, beside `results`, holds the id, start and end of each binding, in the same order.
+    `epsparql`, beside `results`, holds the id, start and end of each binding, and its instance, in the same order.
     """
-    head = ",".join(json.dumps(name, ensure_ascii=False) for name in variables)
+    head = ",".join(json.dumps(name, ensure_ascii=False) for name in form.variables)
     # before "results", since there are parsers that take nothing after the bindings
-    beside, found = heads(solutions), bindings(solutions, variables)
+    beside, found = heads(solutions, form), bindings(solutions, form)
     return f'{{"head":{{"vars":[{head}]}},"epsparql":[{beside}],"results":{{"bindings":[{found}]}}}}'
 
 
@@ -57,7 +57,7 @@ def sparql_json_verdict(solutions: pa.RecordBatch) -> str:
     Without a solution, while the answer is not known, there is no `boolean`.
     """
     verdict = f',"boolean":{_boolean(listed(solutions.slice(0, 1))[0])}' if solutions.num_rows else ""
-    return f'{{"head":{{}},"epsparql":[{heads(solutions)}]{verdict}}}'
+    return f'{{"head":{{}},"epsparql":[{heads(solutions, Verdict())}]{verdict}}}'
 
 
 @lru_cache(maxsize=_TIMELY)
@@ -84,9 +84,12 @@ def _write_csv(columns: Sequence[str], rows: Iterable[tuple[StoredSolution, Sequ
     return out.getvalue()
 
 
-def csv(solutions: Iterable[StoredSolution], variables: Sequence[str]) -> str:
-    """Write text/csv as SPARQL has it, with the columns id, start and end before the variables."""
-    return _write_csv(variables, ((each, ["" if term is None else show_plain(term) for term in each.values]) for each in solutions))
+def csv(solutions: Iterable[StoredSolution], form: Bindings) -> str:
+    """Write text/csv as SPARQL has it, with the columns id, start and end before the variables, and the instance before
+    these.
+    """
+    columns = [*(["instance"] if form.instances else []), *form.variables]
+    return _write_csv(columns, ((each, ["" if term is None else show_plain(term) for term in each.values]) for each in solutions))
 
 
 def csv_verdict(solutions: Iterable[StoredSolution]) -> str:
@@ -164,8 +167,8 @@ def write_page(media_type: str, page: pa.RecordBatch, form: Form) -> bytes:
     if media_type == NDJSON:
         return ndjson(page, dict.fromkeys(page.column("query").dictionary.to_pylist(), form)).text
     match form:
-        case Bindings(variables):
-            text = csv(listed(page), variables) if media_type == CSV else sparql_json(page, variables)
+        case Bindings():
+            text = csv(listed(page), form) if media_type == CSV else sparql_json(page, form)
         case Verdict():
             text = csv_verdict(listed(page)) if media_type == CSV else sparql_json_verdict(page)
         case Triples():

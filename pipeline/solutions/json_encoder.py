@@ -93,15 +93,16 @@ def _enveloped(identifier: str, kind: bytes, line: bytes, envelope: Envelope) ->
             assert_never(envelope)
 
 
-def bindings(solutions: pa.RecordBatch, variables: tuple[str, ...]) -> str:
+def bindings(solutions: pa.RecordBatch, form: Bindings) -> str:
     """Write only the bindings, of one SELECT, with commas between them."""
-    forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), Bindings(variables))
+    forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), form)
     return _written(layout.OBJECTS, _parts(solutions, forms)).text.decode()
 
 
-def heads(solutions: pa.RecordBatch) -> str:
-    """Write the id, start and end of each solution, with commas between them."""
-    return _written(layout.HEADS, _parts(solutions, {})).text.decode()
+def heads(solutions: pa.RecordBatch, form: Form) -> str:
+    """Write the id, start and end of each solution of a query, and its instance if it has one, with commas between them."""
+    forms = dict.fromkeys(solutions.column("query").dictionary.to_pylist(), form)
+    return _written(layout.HEADS, _parts(solutions, forms)).text.decode()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,11 +164,12 @@ def _fragments(queries: tuple[str, ...], known: tuple[tuple[str, Form], ...]) ->
     for k, query in enumerate(queries):
         form, first = forms.get(query, Verdict()), len(texts)
         changed = layout.CHANGED if isinstance(form, Changes) else 0
-        texts.append(f'{{"query":{_quoted(query)},"{"seq" if changed else "id"}":"'.encode())
+        first_member = '"instance":' if isinstance(form, Bindings) and form.instances else '"seq":"' if changed else '"id":"'
+        texts.append(f'{{"query":{_quoted(query)},{first_member}'.encode())
         match form.of if isinstance(form, Changes) else form:
-            case Bindings(variables):
+            case Bindings(variables, instances=instances):
                 texts += [f"{_quoted(name)}:".encode() for name in variables]
-                kind = layout.BINDINGS
+                kind = layout.OF_INSTANCE if instances else layout.BINDINGS
             case Triples():
                 kind = layout.TRIPLES
             case Verdict():

@@ -8,10 +8,12 @@ class Bindings:
     """Stands for the solutions of a SELECT: a term for each of `variables` (names in their order), None where unbound.
 
     If they are `events` of an ETALIS program, the first variable is the event's name, and the others are its arguments.
+    If they are of `instances`, the id of each solution's instance, a literal, comes before its terms.
     """
 
     variables: tuple[str, ...]
     events: bool = False
+    instances: bool = False
 
 
 @dataclass(frozen=True, slots=True)

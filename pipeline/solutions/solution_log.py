@@ -404,6 +404,12 @@ def _select_rows(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: 
     return batch.take(pa.array(rows))
 
 
+def list_instances(batch: pa.RecordBatch) -> pa.StringArray:
+    """Return the id of each solution's instance, as a literal; the query of all of them has PARAMETERS."""
+    lists: pa.ListArray = batch.column("values")
+    return lists.values.take(lists.offsets[:-1])
+
+
 def listed(batch: pa.RecordBatch) -> list[StoredSolution]:
     """Return a stored batch as objects."""
     start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
@@ -414,4 +420,4 @@ def listed(batch: pa.RecordBatch) -> list[StoredSolution]:
     ]
 
 
-__all__ = ["SolutionReader", "SolutionWriter", "StoredSolution", "Tally", "listed", "solution_id"]
+__all__ = ["SolutionReader", "SolutionWriter", "StoredSolution", "Tally", "list_instances", "listed", "solution_id"]

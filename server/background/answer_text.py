@@ -21,6 +21,7 @@ from pipeline.formats.rdf.rdf_version import RDF_1_1, RDF_1_2, VERSIONS, WITHOUT
 from pipeline.formats.rdf.stored_statements import parse_stored
 from pipeline.solutions.formats import show_plain
 from pipeline.solutions.json_encoder import bindings
+from pipeline.solutions.result_kinds import Bindings
 from pipeline.solutions.solution_ids import STORED
 
 JSON, XML, CSV, TSV = "application/sparql-results+json", "application/sparql-results+xml", "text/csv", "text/tab-separated-values"
@@ -127,7 +128,7 @@ def _write_json(variables: tuple[str, ...], part: pa.ListArray) -> str:
     query = pa.DictionaryArray.from_arrays(pa.array(np.zeros(n, np.int32)), pa.array(["sparql"], pa.utf8()))
     numbers = pa.array(np.zeros(n, np.int64))
     instants = numbers.cast(INSTANT)
-    return bindings(pa.RecordBatch.from_arrays([query, numbers, numbers, instants, instants, part, numbers], schema=STORED), variables)
+    return bindings(pa.RecordBatch.from_arrays([query, numbers, numbers, instants, instants, part, numbers], schema=STORED), Bindings(variables))
 
 
 def _begin_csv(variables: tuple[str, ...]) -> str:

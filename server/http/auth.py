@@ -64,8 +64,9 @@ class Gate:
         self._issued[holder] = Grant(hashlib.sha256(token.encode()).digest(), frozenset((scope,)))
         return token
 
-    async def authorize(self, headers: Headers, scope: str) -> Caller:
-        """Return who asks, named by the beginning of the token's digest, or by the subject of a JWT.
+    async def authorize(self, headers: Headers, scope: str, wider: str | None = None) -> Caller:
+        """Return who asks, named by the beginning of the token's digest, or by the subject of a JWT. A token with the
+        scope `wider` will do, too.
 
         Raises: Fault 401 without a known token; 403 for a token that lacks `scope`, for a foreign origin, or for a
         host that is not this machine; 503 for a JWT while the keys of its issuer cannot be read.
@@ -75,7 +76,7 @@ class Gate:
             self._check_host(headers.get("host", ""))
             return Caller(NOBODY, all_names=True)
         grant = await self._find_grant(_token_of(headers))
-        if not grant.allows(scope):
+        if not grant.allows(scope) and (wider is None or not grant.allows(wider)):
             place = "the token file" if grant.subject is None else "the file of --oidc-scopes, for one of the token's claims"
             detail = f"the token lacks the scope '{scope}{'…' * scope.endswith(':')}'; the operator may add it to {place}"
             raise Fault(Problem(HTTPStatus.FORBIDDEN, "not-allowed", detail))

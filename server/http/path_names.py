@@ -48,4 +48,11 @@ async def _name(  # FastAPI would call a function in another thread, for each re
     return decode_name(name)
 
 
+async def _instance(  # as above
+    instance: Annotated[str, Path(description="The id of an instance, percent-encoded as one path segment")],
+) -> str:
+    return decode_name(instance)
+
+
 Name = Annotated[str, Depends(_name)]
+Instance = Annotated[str, Depends(_instance)]

@@ -3,7 +3,8 @@
 import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 
 from numpy import int64
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ class Page:
     ordinals: NDArray[int64]
     written: Lines
     newest: bool
+    routes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The places of each instance's solutions, by its id."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -56,6 +59,11 @@ class Page:
     def find_after(self, last: str) -> int:
         """Return the place of the first solution beyond the id `last`."""
         return bisect_right(range(len(self)), last, key=self.id_at)
+
+    def join_texts(self, places: Iterable[int]) -> bytes:
+        """Return the texts of the solutions at these places."""
+        text, ends = self.written.text, self.written.ends
+        return b"".join(text[int(ends[place - 1]) if place else 0 : int(ends[place])] for place in places)
 
     def list_lines(self) -> Iterator[SolutionLine]:
         """Yield the solutions of a page that was written as lines."""

@@ -10,8 +10,9 @@ from engine.messages import int64s
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape
 from pipeline.solutions.json_encoder import Envelope, ndjson
+from pipeline.solutions.result_kinds import Bindings, Form
 from pipeline.solutions.solution_ids import key_of
-from pipeline.solutions.solution_log import SolutionReader
+from pipeline.solutions.solution_log import SolutionReader, list_instances
 from server.query_output.notifier import Notifier
 from server.query_output.page_cache import Notice, Page, PageCache
 from server.query_output.promotion_notices import PromotionNotices, split_by_form
@@ -100,4 +101,13 @@ def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notic
             return notice
         found, times, ordinals = found.slice(0, old), times[:old], ordinals[:old]
     ((part, form),) = split_by_form(registration, found)
-    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope), newest)
+    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope), newest, _find_routes(part, form))
+
+
+def _find_routes(part: pa.RecordBatch, form: Form) -> dict[str, list[int]]:
+    """Return the places of the solutions of each instance; nothing for a query without PARAMETERS."""
+    found: dict[str, list[int]] = {}
+    if isinstance(form, Bindings) and form.instances:
+        for place, literal in enumerate(list_instances(part).to_pylist()):
+            found.setdefault(literal[1:-1], []).append(place)
+    return found

@@ -1,7 +1,8 @@
 """Shows routes the log's streams and queries, with the states that the runner reported."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
 from itertools import islice, takewhile
 
 from epsparql.deferred_methods import dataclass
@@ -9,7 +10,9 @@ from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
 from pipeline.log.catalog import Catalogue, Registration, Stream
 from pipeline.registrations.query_cache import get_shape
 from pipeline.solutions.solution_log import SolutionReader
-from server.http.problem_details import unknown_fault
+from server.http.problem_details import Fault, Problem, unknown_fault
+
+_SHOWN = 200  # characters of an id
 
 
 class LateFeed:
@@ -105,6 +108,21 @@ class CatalogView:
         if name not in queries:
             raise unknown_fault("query", name, dict(queries))
         return self.with_state(queries[name])
+
+    def get_instances(self, registration: Registration) -> Mapping[str, str]:
+        """Return the terms of each instance of a query with PARAMETERS, as a JSON array, by id. Raises: Fault 409."""
+        if not get_shape(registration.text).parameters:
+            detail = f"the query {registration.name!r} has no PARAMETERS, so it has no instances; register it with PARAMETERS (?a ?b)"
+            raise Fault(Problem(HTTPStatus.CONFLICT, "no-parameters", detail, query=registration.name))
+        return self.log.catalogue.instances.get(registration.registered, {})
+
+    def get_instance(self, registration: Registration, instance: str) -> str:
+        """Return the terms of an instance, as a JSON array. Raises: Fault 404, which names no other instance; 409."""
+        found = self.get_instances(registration).get(instance)
+        if found is None:
+            detail = f"the query {registration.name!r} has no instance {instance[:_SHOWN]!r}; PUT it, or look for it in the list of instances"
+            raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-instance", detail, query=registration.name))
+        return found
 
     def list_queries(self) -> list[Registration]:
         return self._with_states(list(self.log.catalogue.queries.values()))

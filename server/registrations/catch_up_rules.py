@@ -22,6 +22,8 @@ def switch_entry(catalog: CatalogView, offset: int, name: str, state: Literal["p
     known = catalog.log.catalogue.queries[name]
     refuse_static_rule(known)
     refuse_revised(known, "be paused", "drop it, or stop reading it; changes wait in its changelog")
+    if get_shape(known.text).parameters:
+        raise conflict_fault("parameters", f"{name!r} has PARAMETERS, and cannot be paused: remove its instances, or stop reading it", name)
     if state == "running":
         return Resume(offset, known.registered, name)
     if catalog.with_state(known).waiting is not None:

@@ -48,6 +48,7 @@ from server.inspection.unseen_names import warn_of_unseen
 from server.query_output.promotion_notices import hash_text
 from server.registrations.catch_up_rules import conflict_fault, refuse_revised, register_entry
 from server.registrations.companions import find_companions, name_companion, write_companion
+from server.registrations.instance_rules import check_parameters_wish, refuse_parameters
 from server.registrations.promotion_rules import begin_late, check_new_text, find_reading_start, promote_entry
 from server.registrations.revision_rules import check_revised_place, check_revised_text
 from server.registrations.stream_promises import reads_instants
@@ -481,6 +482,9 @@ async def promote_query(
         warnings = await check_wish(service, name, wish)
         known = service.catalog.get_query(name)
         refuse_revised(known, "be promoted", "PUT with ?replace=true")
+        refuse_parameters(known, "be promoted", "PUT with ?replace=true, and add the instances again")
+        if get_shape(wish.text).parameters:
+            raise conflict_fault("parameters", f"a query with PARAMETERS cannot take the place of {name!r}: register it under another name", name)
         if wish.emit == REVISED:
             raise conflict_fault("revised-query", f"a revised query cannot take the place of {name!r}: register it under another name", name)
         promotion = None
@@ -576,7 +580,15 @@ def _submit_registration(service: Service, place: _Place, before: Sequence[Futur
             if entry.done():  # it was refused just now, or written before
                 entry.result()
         wanted = Register(
-            offset, place.name, wish.text, wish.policy, wish.default_graph, *bounds, emit=wish.emit, by_time=True, node_names=NODE_NAMES
+            offset,
+            place.name,
+            wish.text,
+            wish.policy,
+            wish.default_graph,
+            *bounds,
+            emit=wish.emit,
+            by_time=not get_shape(wish.text).parameters,
+            node_names=NODE_NAMES,
         )
         return register_entry(service.catalog, offset, wanted, NOW if wish.start is None else wish.start)
 
@@ -625,6 +637,7 @@ async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_,
     if wish.emit == REVISED:
         check_revised_text(name, wish.text, wish.policy)
         check_revised_place(service.settings.data, name)
+    check_parameters_wish(service.catalog, name, wish.text, wish.emit, starts_now=wish.start in (None, NOW))
     return warnings
 
 

@@ -2,15 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from engine.messages import Micros
+from epsparql.deferred_methods import dataclass
 from pipeline.errors import Gone
 from pipeline.formats.batches.timestamps import instant
 from pipeline.log.catalog import Registration
@@ -19,12 +23,12 @@ from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStream
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Changes, Form, Triples, version_of_page, write_page
 from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
-from pipeline.solutions.solution_log import listed
-from server.dependencies import READ, Shared
+from pipeline.solutions.solution_log import list_instances, listed
+from server.dependencies import INSTANCE, READ, Shared
 from server.http import connection_limits
 from server.http.content_negotiation import choose_media_type, versioned
 from server.http.event_streams import EVENT_STREAM, HEADERS, IDLE, RETRY
-from server.http.path_names import Name, encode_name
+from server.http.path_names import Instance, Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses, unsupported
 from server.query_output.page_cache import Notice
 from server.query_output.promotion_notices import split_by_form
@@ -39,6 +43,8 @@ _TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 NEWEST = "newest"
 _IMMUTABLE = "max-age=31536000, immutable"
+_PASSED = 10_000
+"""So many solutions of a query are looked through at once for those of an instance."""
 
 
 def list_media_types(form: Form) -> tuple[str, ...]:
@@ -106,49 +112,118 @@ async def get_solutions(
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
     wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
+    return await _answer_page(service, request, _Part(service, service.catalog.get_query(name)), keys, limit, wait)
+
+
+@router.get(
+    "/queries/{name}/instances/{instance}/solutions",
+    dependencies=[INSTANCE],
+    summary="Read a page of the solutions of one instance; the Link header leads to the next page",
+    responses=describe_responses(
+        [400, 404, 406, 409, 410, 429],
+        success={
+            200: {
+                "description": "Solutions, as those of the query; a page may have fewer than `limit` though more follow",
+                "content": {media: {} for media in _TABLES},
+            }
+        },
+    ),
+    response_class=Response,
+)
+async def get_instance_solutions(
+    name: Name,
+    instance: Instance,
+    request: Request,
+    service: Shared,
+    keys: Annotated[KeyRange, Depends(_read_range)],
+    limit: Annotated[int, Query(ge=1, le=100_000)] = 1000,
+    wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
+) -> Response:
     registration = service.catalog.get_query(name)
+    service.catalog.get_instance(registration, instance)
+    return await _answer_page(service, request, _Part(service, registration, instance), keys, limit, wait)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Reads the solutions of a query, or those of one of its instances."""
+
+    service: Service
+    registration: Registration
+    instance: str | None = None
+
+    @property
+    def address(self) -> str:
+        query = f"/queries/{encode_name(self.registration.name)}"
+        return f"{query}/solutions" if self.instance is None else f"{query}/instances/{encode_name(self.instance)}/solutions"
+
+    def read_page(self, keys: KeyRange, limit: int) -> tuple[pa.RecordBatch, str | None, bool]:
+        """Return up to `limit` solutions (STORED) of a range, the id of the last one that was passed, and whether
+        nothing follows it. Of a long range without a solution of the instance, a part is read. Raises: Gone.
+        """
+        solutions, registered = self.service.solutions, self.registration.registered
+        found = solutions.read_range(registered, keys, limit if self.instance is None else max(limit, _PASSED))
+        last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else None
+        if self.instance is None:
+            return found, last, found.num_rows < limit
+        own = np.flatnonzero(pc.equal(list_instances(found), f'"{self.instance}"').to_numpy(zero_copy_only=False))
+        if len(own) <= limit:
+            return found.take(pa.array(own)), last, found.num_rows < max(limit, _PASSED)
+        own_found = found.take(pa.array(own[:limit]))
+        return own_found, listed(own_found.slice(limit - 1))[0].id, False
+
+
+async def _answer_page(service: Service, request: Request, part: _Part, keys: KeyRange, limit: int, wait: float) -> Response:
+    registration = part.registration
     refuse_static_rule(registration)
     form = find_form(registration.text, registration.emit)
     if isinstance(form, Changes) and not {"from", "to"}.isdisjoint(request.query_params):
-        raise bad_request("bad-range", "the changes of a revised query are in order of the log, not of time", expected="after or before", query=name)
+        detail = "the changes of a revised query are in order of the log, not of time"
+        raise bad_request("bad-range", detail, expected="after or before", query=registration.name)
     accept = request.headers.get("accept")
     choose_media_type(accept, list_media_types(form))  # so that nobody waits for what is refused anyway
     if wait:
-        await _wait_for_solution(service, registration, keys, min(wait, service.settings.max_wait_s))
+        await _wait_for_solution(part, keys, min(wait, service.settings.max_wait_s))
     async with service.admission.answers.making:
-        read = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, limit)
+        read, last, is_last = await asyncio.to_thread(part.read_page, keys, limit)
         version = await asyncio.to_thread(version_of_page, read, form)
         media_type = choose_media_type(accept, list_media_types(form), version)
         written_as = SPARQL_JSON if media_type == JSON else media_type  # clients of plain JSON, such as Grafana, ask for the general type
         parts = split_by_form(service.catalog.refresh(registration) or registration, read)[
             : None if media_type == NDJSON else 1
         ]  # others have one head
-        found = pa.concat_batches([part for part, _ in parts])
-        link = _link_next_page(name, request, found, limit, is_last=read.num_rows < limit and found.num_rows == read.num_rows)
-        written = await asyncio.to_thread(lambda: b"".join(write_page(written_as, part, each) for part, each in parts))
+        found = pa.concat_batches([each for each, _ in parts])
+        if found.num_rows < read.num_rows:
+            last, is_last = listed(found.slice(found.num_rows - 1))[0].id, False
+        link = _link_next_page(part.address, request, last, limit, is_last=is_last)
+        written = await asyncio.to_thread(lambda: b"".join(write_page(written_as, each, of) for each, of in parts))
     return service.admission.answers.create_response(written, versioned(media_type, version), link)
 
 
-def _link_next_page(name: str, request: Request, found: pa.RecordBatch, limit: int, *, is_last: bool) -> dict[str, str]:
-    """Return the header that leads on. Newest first, nothing follows the last page."""
+def _link_next_page(path: str, request: Request, last: str | None, limit: int, *, is_last: bool) -> dict[str, str]:
+    """Return the header that leads on from the id `last`. Newest first, nothing follows the last page."""
     given = request.query_params
     kept = {member: given[member] for member in ("order", "after", "before", "from", "to") if given.get(member)}
     newest = kept.get("order") == NEWEST
     if newest and is_last:
         return {}
-    if found.num_rows:
-        kept["before" if newest else "after"] = listed(found.slice(found.num_rows - 1))[0].id
-    following = f"/queries/{encode_name(name)}/solutions?{urlencode(kept | {'limit': str(limit)})}"
+    if last is not None:
+        kept["before" if newest else "after"] = last
+    following = f"{path}?{urlencode(kept | {'limit': str(limit)})}"
     return {"Link": f'<{following}>; rel="next"'}
 
 
-async def _wait_for_solution(service: Service, registration: Registration, keys: KeyRange, wait_s: float) -> None:
+async def _wait_for_solution(part: _Part, keys: KeyRange, wait_s: float) -> None:
     """Wait until there is a solution in the range, or no more can come, but at most `wait_s`."""
+    service, registration = part.service, part.registration
     deadline = asyncio.get_running_loop().time() + wait_s
     while True:
         seen = service.notifier.generation
         ended = service.catalog.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
-        found = await asyncio.to_thread(service.solutions.read_range, registration.registered, keys, 1)
+        found, last, is_last = await asyncio.to_thread(part.read_page, keys, 1)
+        if not (found.num_rows or is_last) and last is not None and not keys.newest:
+            keys = replace(keys, after=key_of(last))  # those of other instances need not be read again
+            continue
         left_s = deadline - asyncio.get_running_loop().time()
         over = service.lifecycle.stopping.is_set() or not service.catalog.is_current(registration) or ended
         if found.num_rows or left_s <= 0 or over:
@@ -182,18 +257,42 @@ async def get_events(
     after: Annotated[str | None, Query(description="This has the meaning of Last-Event-ID, for the first connection.")] = None,
     last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
 ) -> Response:
+    return await _answer_events(service, service.catalog.get_query(name), last_event_id or after)
+
+
+@router.get(
+    "/queries/{name}/instances/{instance}/events",
+    dependencies=[INSTANCE],
+    summary="Follow the solutions of one instance as Server-Sent Events",
+    responses=describe_responses(
+        [400, 404, 409, 429, 410],
+        success={200: {"description": "Events, as those of the query", "content": {EVENT_STREAM: {"schema": {"type": "string"}}}}},
+    ),
+    response_class=Response,
+)
+async def get_instance_events(
+    name: Name,
+    instance: Instance,
+    service: Shared,
+    after: Annotated[str | None, Query(description="This has the meaning of Last-Event-ID, for the first connection.")] = None,
+    last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
+) -> Response:
     registration = service.catalog.get_query(name)
+    service.catalog.get_instance(registration, instance)
+    return await _answer_events(service, registration, last_event_id or after, instance)
+
+
+async def _answer_events(service: Service, registration: Registration, last: str | None, instance: str | None = None) -> Response:
     refuse_static_rule(registration)
-    last = last_event_id or after
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
     except ValueError as error:
-        raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=name) from None
+        raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=registration.name) from None
     service.admission.connections.check_follower(registration.registered)
-    return StreamingResponse(_stream_events(service, registration, last), media_type=EVENT_STREAM, headers=HEADERS)
+    return StreamingResponse(_stream_events(service, registration, last, instance), media_type=EVENT_STREAM, headers=HEADERS)
 
 
-async def _stream_events(service: Service, registration: Registration, after: str | None) -> AsyncIterator[str | bytes]:
+async def _stream_events(service: Service, registration: Registration, after: str | None, instance: str | None) -> AsyncIterator[str | bytes]:
     yield RETRY
     with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
         async for item in follow_query(service, registration, after, Envelope.EVENT):
@@ -209,8 +308,10 @@ async def _stream_events(service: Service, registration: Registration, after: st
                 case Notice():
                     yield f"event: promoted\nid: {item.id}\ndata: {item.text}\n\n"
                 case page:
-                    service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page)
-                    yield page.written.text
+                    own = page.written.text if instance is None else page.join_texts(page.routes.get(instance, ()))
+                    service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page) if own else 0
+                    if own:
+                        yield own
 
 
 @router.get(

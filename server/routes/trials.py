@@ -199,6 +199,9 @@ async def post_trial(request: Request, response: Response, service: Shared, trie
     wish = _read_wish(found, old)
     name = _choose_name(service, old)
     await check_wish(service, name, wish)
+    if get_shape(wish.text).parameters:
+        detail = "a query with PARAMETERS has solutions for its instances alone, and a trial has none"
+        raise bad_request("parameters", detail, expected="a constant in place of each parameter")
     if get_shape(wish.text).graph is not None:
         detail = "a trial compares solutions, and a rule over the background has none"
         raise Fault(Problem(HTTPStatus.CONFLICT, "static-rule", detail, query=name))

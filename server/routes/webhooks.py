@@ -323,7 +323,8 @@ def _make_test_line(registration: Registration, now: str) -> SolutionLine:
     match form:
         case Bindings(events=True):
             solution |= {"event": "test", "args": []}
-        case Bindings(variables):
+        case Bindings(variables, instances=instances):
+            solution |= {"instance": "test"} if instances else {}
             solution["binding"] = {variable: {"type": "literal", "value": "test"} for variable in variables}
         case Triples():
             solution["triples"] = '<urn:epsparql:test> <urn:epsparql:test> "test" .'

@@ -35,7 +35,7 @@ from server.service import Service
 from server.subscriptions.broadcast import BroadcastMember, encode_message
 from server.subscriptions.delivery_progress import DeliveryProgress
 from server.subscriptions.subscriber import BAD_REQUEST, UNKNOWN, Subscriber
-from server.tokens.scopes import ingest_scope, read_scope
+from server.tokens.scopes import ingest_scope, instance_scope, read_scope
 
 SUBPROTOCOL, BATCHES = "epsparql.v1+json", "epsparql.v1+ndjson"
 """With the second one, a frame to a subscriber holds one message or many, each on a line of its own."""
@@ -92,6 +92,7 @@ async def _run_until_first(*work: Awaitable[Any]) -> None:
 
 @router.get("/streams/{name}/feed", include_in_schema=False)
 @router.get("/queries/{name}/feed", include_in_schema=False)
+@router.get("/queries/{name}/instances/{instance}/feed", include_in_schema=False)
 async def no_socket(request: Request) -> None:
     """Refuse plain HTTP where a WebSocket is expected."""
     path = request.url.path.removesuffix("/feed")
@@ -348,33 +349,48 @@ async def subscribe(
     websocket: WebSocket, name: str, after: Annotated[str | None, Query()] = None, policy: Annotated[str, Query()] = "disconnect"
 ) -> None:
     """Send the solutions after an id, then new ones as they come, and progress when idle."""
+    await _subscribe(websocket, name, None, after, policy)
+
+
+@router.websocket("/queries/{name}/instances/{instance}/feed")
+async def subscribe_instance(
+    websocket: WebSocket, name: str, instance: str, after: Annotated[str | None, Query()] = None, policy: Annotated[str, Query()] = "disconnect"
+) -> None:
+    """Send the solutions of one instance, as `subscribe` does those of a query."""
+    await _subscribe(websocket, name, instance, after, policy)
+
+
+async def _subscribe(websocket: WebSocket, name: str, instance: str | None, after: str | None, policy: str) -> None:
     service: Service = websocket.app.state.service
     chosen = await _accept_connection(websocket, BATCHES, SUBPROTOCOL)
     try:
-        query = decode_name(name)
-        await admit(websocket, service, read_scope(query))
+        query, own = decode_name(name), None if instance is None else decode_name(instance)
+        await admit(websocket, service, read_scope(query) if own is None else instance_scope(query, own), read_scope(query))
         check_parameters(websocket)
         registration = service.catalog.get_query(query)
+        if own is not None:
+            service.catalog.get_instance(registration, own)
+            if policy != _POLICIES[0]:
+                raise bad_request("invalid-parameter", "the feed of an instance leaves nothing out", expected=_POLICIES[0], query=query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
         if registration.emit == REVISED and policy != _POLICIES[0]:
             raise bad_request("invalid-parameter", "no change of a revised query may be left out", expected=_POLICIES[0], query=query)
-        envelope = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME
-        await _run_subscriber(websocket, registration, after or "", envelope, drops=policy == "drop-oldest")
+        envelope, writer = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME, find_writer(websocket.scope)
+        member = BroadcastMember(writer, DeliveryProgress(registration.registered, writer.abort, after or ""), envelope, own)
+        await _run_subscriber(websocket, registration, member, drops=policy == "drop-oldest")
     except Fault as fault:
         await _refuse_connection(websocket, fault)
 
 
-async def _run_subscriber(websocket: WebSocket, registration: Registration, after: str, envelope: Envelope, *, drops: bool) -> None:
-    state, writer = websocket.app.state, find_writer(websocket.scope)
+async def _run_subscriber(websocket: WebSocket, registration: Registration, member: BroadcastMember, *, drops: bool) -> None:
+    state = websocket.app.state
     service: Service = state.service
-    writer.ignore_messages()  # the protocol has no messages from subscribers
-    delivery = DeliveryProgress(registration.registered, writer.abort, after)
-    member = BroadcastMember(writer, delivery, envelope)
+    member.writer.ignore_messages()  # the protocol has no messages from subscribers
     with (
         service.admission.connections.count_follower(SOCKET, registration.registered),
         service.notifier.follow_query(registration),
-        state.monitor.watch_delivery(delivery),
+        state.monitor.watch_delivery(member.delivery),
     ):
         try:
             code, reason = await Subscriber(service, registration, state.broadcasts, member, drops).run()

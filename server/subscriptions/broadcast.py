@@ -37,17 +37,22 @@ class FrameBatch:
     last: str
 
 
-def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "") -> Iterator[FrameBatch]:
+def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "", instance: str | None = None) -> Iterator[FrameBatch]:
     """Yield the solutions of a page beyond an id, in batches of about _BATCH_BYTES. Messages without frames of their
     own share one a batch.
 
-    A notice is a batch of its own.
+    A notice is a batch of its own, and so are the solutions of an `instance`, though all count that the batch passes.
     """
     if isinstance(page, Notice):
         if page.id > after:
             yield FrameBatch(encode_text_frame(f'{{"promoted":{page.text}}}'.encode()), 0, page.id)
         return
     text, ends, begin = memoryview(page.written.text), page.written.ends, page.find_after(after)
+    if instance is not None:
+        if begin < len(page):
+            own = page.join_texts(place for place in page.routes.get(instance, ()) if place >= begin)
+            yield FrameBatch(own if envelope == Envelope.FRAME or not own else encode_text_frame(own), len(page) - begin, page.last)
+        return
     while begin < len(page):
         start = int(ends[begin - 1]) if begin else 0
         stop = max(int(searchsorted(ends, start + _BATCH_BYTES, side="right")), begin + 1)
@@ -63,7 +68,8 @@ def encode_message(message: dict[str, object] | msgspec.Struct) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class BroadcastMember:
-    """Represents a subscriber in a broadcast. `envelope` says whether each solution comes in a frame of its own.
+    """Represents a subscriber in a broadcast, of all solutions or those of one `instance`. `envelope` says whether each
+    solution comes in a frame of its own.
 
     `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for
     itself.
@@ -72,6 +78,7 @@ class BroadcastMember:
     writer: WebSocketWriter
     delivery: DeliveryProgress
     envelope: Envelope = Envelope.FRAME
+    instance: str | None = None
     said: QueryProgress | None = None
     left: "asyncio.Future[End | None] | None" = None
 
@@ -161,8 +168,9 @@ class _Broadcast:
         first, self.last, shared = page.first, page.last, tuple(batch_frames(page, self.envelope))
         for number, member in enumerate(tuple(self.members), 1):
             if member in self.members:
-                delivery = member.delivery
-                if not self._write_batches(member, shared if delivery.last < first else tuple(batch_frames(page, self.envelope, delivery.last))):
+                last, instance = member.delivery.last, member.instance
+                is_shared = last < first and instance is None
+                if not self._write_batches(member, shared if is_shared else tuple(batch_frames(page, self.envelope, last, instance))):
                     self._release(member, None)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
@@ -177,9 +185,10 @@ class _Broadcast:
             return False
         for batch in batches:
             delivery.record_sent(batch.count, batch.last)
-            sent[SOCKET] += batch.count
-            if not writer.write_frames(batch.frames):
-                return False
+            if batch.frames:
+                sent[SOCKET] += batch.count
+                if not writer.write_frames(batch.frames):
+                    return False
         return True
 
 

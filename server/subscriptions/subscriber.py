@@ -83,10 +83,10 @@ class Subscriber:
     async def _send_page(self, page: Page | Notice) -> Closing | None:
         member, delivery = self.member, self.member.delivery
         await member.writer.wait_for_room()
-        for batch in batch_frames(page, member.envelope):
+        for batch in batch_frames(page, member.envelope, instance=member.instance):
             delivery.record_sent(batch.count, batch.last)
-            self.service.admission.connections.sent[SOCKET] += batch.count
-            if not member.writer.write_frames(batch.frames):
+            self.service.admission.connections.sent[SOCKET] += batch.count if batch.frames else 0
+            if batch.frames and not member.writer.write_frames(batch.frames):
                 last = delivery.last
                 slow = await self._wait_for_room()
                 if slow is not None or delivery.last != last:

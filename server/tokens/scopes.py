@@ -5,8 +5,8 @@ import re
 from epsparql.deferred_methods import dataclass
 
 ADMIN, METRICS = "admin", "metrics"
-EXPECTED_SCOPES = "admin, metrics, ingest:<stream>, read:<query>"
-_SCOPE = re.compile(r"admin|metrics|(ingest|read):\S+")
+EXPECTED_SCOPES = "admin, metrics, ingest:<stream>, read:<query>, read:<query>/<instance>, instances:<query>"
+_SCOPE = re.compile(r"admin|metrics|(ingest|read|instances):\S+")
 
 
 def ingest_scope(stream: str) -> str:
@@ -15,6 +15,16 @@ def ingest_scope(stream: str) -> str:
 
 def read_scope(query: str) -> str:
     return f"read:{query}"
+
+
+def instance_scope(query: str, instance: str) -> str:
+    """Return the scope for the solutions of one instance of a query with PARAMETERS."""
+    return f"read:{query}/{instance}"
+
+
+def instances_scope(query: str) -> str:
+    """Return the scope for adding, changing and removing instances of a query."""
+    return f"instances:{query}"
 
 
 def is_scope(text: str) -> bool:
@@ -29,7 +39,7 @@ def includes_scope(scopes: frozenset[str], scope: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Holds a token's SHA-256 and what the token allows; `ingest:*` and `read:*` stand for all names.
+    """Holds a token's SHA-256 and what the token allows; `ingest:*`, `read:*` and `instances:*` stand for all names.
 
     `subject` is the subject of a JWT; other tokens have none.
     """

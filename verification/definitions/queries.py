@@ -4,12 +4,13 @@ as reported, in their order.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import assert_never
+from typing import Any, assert_never
 
 from epsparql import algebra
 from epsparql.algebra import PLAIN, Expression, Query
 from epsparql.deferred_methods import dataclass
-from epsparql.terms import Term, Variable
+from epsparql.terms import XSD, Iri, Literal, Term, TripleTerm, Variable
+from epsparql.trees import is_node, map_fields, replace_fields
 from verification.definitions import windows
 from verification.definitions.model import Bindings, Fact, Micros, Occurrence, Solution, Solutions, projected
 from verification.definitions.ordering import Setting, modified
@@ -111,3 +112,38 @@ def _reports(query: Query, given: Given) -> Iterator[Solution]:
         return projected(x, reported(query))
 
     return windows.reported(query.sources, given.settled, given.horizon, evaluated, shown)
+
+
+# ---------------------------------------------------------------- PARAMETERS
+_TRUE = Literal("true", XSD + "boolean")
+
+
+def substitute(query: algebra.Select, terms: Mapping[Variable, Term]) -> algebra.Select:
+    """The query of one instance, which gives each parameter a term.
+
+    Where SELECT or ONCE PER names a parameter, the term is bound to its name.
+    """
+    pattern: algebra.Pattern = _replace(query.pattern, terms)
+    keys = () if query.modifiers.once is None else query.modifiers.once.keys
+    for variable in dict.fromkeys((*query.projection, *keys)):
+        if variable in terms:
+            pattern = algebra.Extend(pattern, variable, algebra.Constant(terms[variable]))
+    return replace_fields(query, pattern=pattern, parameters=())
+
+
+def _replace(node: Any, terms: Mapping[Variable, Term]) -> Any:
+    match node:
+        case algebra.Var(variable) if variable in terms:
+            return algebra.Constant(terms[variable])
+        case algebra.Bound(variable) if variable in terms:
+            return algebra.Constant(_TRUE)
+        case Variable():
+            return terms.get(node, node)
+        case Iri() | Literal() | TripleTerm() | str():
+            return node
+        case tuple():
+            return tuple(_replace(part, terms) for part in node)
+        case _ if is_node(node):
+            return map_fields(node, lambda part: _replace(part, terms))
+        case _:
+            return node

@@ -2,6 +2,7 @@
 
 import { type ClientOptions, Http } from "./http.js";
 import { background } from "./requests/background.js";
+import { instances } from "./requests/instances.js";
 import { queries } from "./requests/queries.js";
 import { streams } from "./requests/streams.js";
 import { trials } from "./requests/trials.js";
@@ -11,7 +12,7 @@ import { Tail, type TailOptions } from "./sockets/tail.js";
 import { ApiError, Unreachable } from "./problem.js";
 import { pause } from "./sockets/event_loop.js";
 
-type Requests = ReturnType<typeof queries> & ReturnType<typeof streams> & ReturnType<typeof background> & ReturnType<typeof trials>;
+type Requests = ReturnType<typeof queries> & ReturnType<typeof streams> & ReturnType<typeof background> & ReturnType<typeof trials> & ReturnType<typeof instances>;
 
 // eslint-disable-next-line @typescript-eslint/no-unsafe-declaration-merging -- the constructor adds these methods
 export interface Client extends Requests {}
@@ -27,7 +28,7 @@ export class Client {
    */
   constructor(url: string, options: ClientOptions = {}) {
     this.http = new Http(url, options);
-    Object.assign(this, queries(this.http), streams(this.http), background(this.http), trials(this.http));
+    Object.assign(this, queries(this.http), streams(this.http), background(this.http), trials(this.http), instances(this.http));
   }
 
   /** Resolves when the server and its runner are up. Throws: Unreachable. */

@@ -5,6 +5,7 @@ export type { components, paths } from "./openapi.js";
 export { ApiError, Closed, type Problem, Unreachable } from "./problem.js";
 export type { LoadOptions } from "./requests/background.js";
 export type * from "./requests/documents.js";
+export type { InstanceDocument, InstanceValues } from "./requests/instances.js";
 export type { PageOptions, PromoteOptions, RegisterOptions } from "./requests/queries.js";
 export type { PostOptions, ProposalOptions } from "./requests/streams.js";
 export type { TrialOptions, TrialSide } from "./requests/trials.js";

@@ -337,6 +337,24 @@ test("queries are paused, replaced, checked and dropped", async (context) => {
   await assert.rejects(client.query(query), (error: ApiError) => error.status === 404);
 });
 
+for (const [transport, options] of TRANSPORTS)
+  test(`instances have their own solutions, over ${transport}`, async (context) => {
+    const [stream, query, over] = [streamOf(context), fresh(context), new Client(URL_OF_SERVER, options)];
+    await over.register(query, `SELECT ?user ?v FROM STREAM <${stream}> PARAMETERS (?user ?limit) WHERE { <${EX}s> <${EX}value> ?v FILTER (?v > ?limit) }`);
+    assert.equal((await over.setInstance(query, "ann", { user: literal("Ann"), limit: 2 })).id, "ann");
+    assert.equal((await over.setInstances(query, { bob: { user: literal("Bob"), limit: 3 }, eve: { user: literal("Eve"), limit: 0 } })).set, 2);
+    await over.removeInstance(query, "eve");
+    assert.deepEqual((await over.instances(query, { limit: 10 })).map(({ id }) => id), ["ann", "bob"]);
+    const feed = over.feed(stream);
+    for (const number of range(0, 6)) await feed.send(event(number));
+    await feed.close();
+    await over.finish(stream);
+    const found = await collect(over.follow(query, { instance: "bob" }));
+    assert.deepEqual(found.map((each) => [each.instance, each.get("user")!.value, each.get("v")!.value]), [["bob", "Bob", "4"], ["bob", "Bob", "5"]]);
+    assert.deepEqual(await over.solutions(query, { instance: "bob" }), found);
+    await assert.rejects(collect(over.follow(query, { instance: "eve" })), (error: Closed) => error.code === 4004);
+  });
+
 test("a stream's events are shown and followed", async (context) => {
   const stream = streamOf(context);
   await client.send(stream, range(0, 5).map((number) => JSON.stringify({ ...event(number), o: `"${number}"` })).join("\n"));

@@ -46,7 +46,8 @@ class Net(NamedTuple):
     timers: Ints  # nodes of kind WITHOUTFOR and COLLECT
     reads: Ints
     facts: Ints
-    lookups: Ints  # tables of the background, which the host keeps
+    lookups: Ints  # tables of the background and of instances, which the host keeps
+    moments: Ints  # when instances changed
     # terms, by id
     numbers: Floats  # (value, slack): slack 0 exact, inf no number, nan unbound
     kinds: NDArray[np.int8]
@@ -118,6 +119,7 @@ def empty_program() -> dict[str, NDArray[Any]]:
         "timers": np.zeros((0, c.TIMER_WIDTH), np.int64),
         "reads": np.zeros((0, c.READ_WIDTH), np.int64),
         "lookups": np.zeros((0, c.LOOKUP_WIDTH), np.int64),
+        "moments": np.array([[-c.BIG, c.UNBOUND]], np.int64),
     }
 
 

@@ -38,10 +38,12 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STAR_HEAD, STAR_NEXT, S
 # STAR: whether both sides describe this node alone; a JOIN with a star has SUBJECT, SOURCE and LOCAL, too
 (
     JOIN, OUT, PASS, EXTEND, OPTIONAL, OPTIONALSEQ, EQUALSOPTIONAL, MINUS, EXISTS, NOTEXISTS, WITHOUT, WITHOUTFOR, DROPPED,
-    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE,
-) = range(23)  # fmt: skip
+    MOVE, FIRST, MARK, COLLECT, RECENT, CHRONOLOGICAL, FIND, EARLIEST, LATEST, ONCE, INSTANCES,
+) = range(24)  # fmt: skip
 # FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
 MOST_FINDS = 8  # of one node
+# INSTANCES: joins solutions with the rows of LOOK, a table of instances. COLUMN: the variable that a condition compares with the parameter by which
+# the chains of that table are ordered, or 0; BY_RIGHT: whether greater values pass more rows
 # EARLIEST, LATEST: of rows that differ in their ends alone, or in their starts alone, it hands on the one that ends first, or starts last
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
@@ -82,7 +84,8 @@ READER_NODE, READER_TASK, READER_WIDTH = range(3)
 G_NODE, G_ENTRY, G_START, G_END, G_VAR = range(5)
 
 # alpha: which triples a scan reads: S, O a term or NONE; columns of the row or NONE. Scans of one predicate and object are a want
-A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, ALPHA_WIDTH = range(12)
+# MOMENT: the column of the last change of instances before the occurrence's entry, or NONE
+A_STREAM, A_S, A_O, A_SVAR, A_PVAR, A_OVAR, A_QUERY, A_NODE, A_SIDE, A_GRAPH, A_GVAR, A_MOMENT, ALPHA_WIDTH = range(13)
 A_PLAIN = ALPHA_WIDTH  # of a placed scan: any triple of its stream and predicate will do, and its terms go to columns of their own
 # alpha_at: for each predicate, which rows of alpha are its scans of any object, how many occurrences there were of it, the list of what these are
 # taken as (0 for none), and how many objects have lists
@@ -124,6 +127,9 @@ F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
 L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, LOOKUP_WIDTH = range(7)
 L_OLDER, L_KEY = range(2)
 L_NEWEST = 0  # the one column of the heads
+# of a table of instances: how many columns its key has, and behind the terms the bound that ORDER compares, a float64
+# moments: the entries that changed instances, in order, each with its offset as a term; the first is before all entries
+M_ENTRY, M_TERM, MOMENT_WIDTH = range(3)
 # timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
 T_NODE, T_DUE, T_LATEST, T_PLACE, T_HEAP, TIMER_WIDTH = range(6)
 AT_END = FOREVER - 1  # due when finished streams have ended and no other timer is left
@@ -234,6 +240,7 @@ RECORDS = {
     "streams": _columns("S_PENDING", "STREAM_WIDTH", "S_"),
     "facts": _columns("F_NODE", "F_VAR", "F_"),
     "lookups": _columns("L_HEADS", "LOOKUP_WIDTH", "L_"),
+    "moments": _columns("M_ENTRY", "MOMENT_WIDTH", "M_"),
     "timers": _columns("T_NODE", "TIMER_WIDTH", "T_"),
     "out": _columns("OUT_START", "OUT_VAR", "OUT_"),
     "seen": _columns("SEEN_NEXT", "SEEN_VAR", "SEEN_"),

@@ -1,6 +1,7 @@
 /* The engine's kernel: an interpreter of operator networks over the tables of one network (docs/ARCHITECTURE.md). */
 #include "kernel/net.h"
 #include <math.h>
+#include <string.h>
 
 #include "kernel/state/rows.c"
 
@@ -28,6 +29,7 @@
 #include "kernel/operators/output.c"
 #include "kernel/operators/projection.c"
 
+#include "kernel/operators/instances.c"
 #include "kernel/operators/join.c"
 
 #include "kernel/operators/negation.c"
@@ -54,6 +56,8 @@ const Entry kernel_entries[] = {
     {"spread_timeless_goals", "nI", 0, spread_timeless_goals},
     {"spread_seen", "nL", 0, spread_seen},
     {"spread_questions", "nL", 0, spread_questions},
+    {"link_instances", "LLlnn", 0, link_instances},
+    {"unlink_instances", "LLln", 0, unlink_instances},
     {"find_lists", "lllL", 0, find_lists},
     {"enter_lists", "Llll", 1, enter_lists},
     {"", "", 0, NULL},

@@ -129,6 +129,8 @@ class PlanBuilder:
     pattern_planner: PatternPlanner
     fragment: Fragment = field(default_factory=Fragment)
     outer: Variables = frozenset()  # what the solutions around the pattern certainly bind, where it stands in an EXISTS
+    moments: list[Variable] = field(default_factory=list)  # where scans have noted the last change of instances before their entries
+    notes_moments: bool = False
     gate: int = c.NONE  # the SEQ whose right side is planned, where that keeps nothing without a left solution
     network: IntervalNetwork = NO_NETWORK  # that of the pattern that is planned
     operands: Operands = field(default_factory=Operands)  # of the query's pattern
@@ -211,6 +213,14 @@ class PlanBuilder:
         node = self.add_node(Node(c.PASS))
         self.set_targets(node, targets)
         return node, c.LEFT
+
+    @contextmanager
+    def noting_moments(self) -> Iterator[list[Variable]]:
+        """Let each triple pattern note, in a variable of its own, the last change of instances before its entry."""
+        self.notes_moments, before, found = True, len(self.moments), list[Variable]()
+        yield found
+        self.notes_moments = False
+        found += self.moments[before:]
 
     @contextmanager
     def gated_by(self, gate: int) -> Iterator[None]:

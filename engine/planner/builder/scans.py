@@ -71,11 +71,14 @@ def add_scans(
     """
     graph_column = c.NONE if place.graph is None else builder.column(place.graph)
     s, p, o = (c.NONE if isinstance(part, Variable) else builder.names.term(str(part)) for part in sought)
-    predicate = AS_SENT if sent else max(p, 0)
+    predicate, moment = AS_SENT if sent else max(p, 0), c.NONE
+    if builder.notes_moments:
+        builder.moments.append(builder.add_variable("moment"))
+        moment = builder.column(builder.moments[-1])
     for stream in streams_of(builder, place):
         number = builder.names.stream(stream)
         for graph in _graphs_of(builder, place):
-            builder.fragment.scans.append(Scan(number, s, predicate, o, columns, *target, graph, graph_column))
+            builder.fragment.scans.append(Scan(number, s, predicate, o, columns, *target, graph, graph_column, moment))
 
 
 def streams_of(builder: PlanBuilder, place: a.Place) -> tuple[str, ...]:

@@ -13,7 +13,9 @@ from engine.planner.builder.local_subjects import note_star
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.temporal_relations import Joining, relation_of
 from engine.planner.operators import path_reachability
+from engine.planner.operators.instances import plan_instances
 from engine.planner.operators.property_paths import plan_path
+from engine.rewrite.join_instances import is_relation
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 
@@ -21,6 +23,9 @@ from epsparql.deferred_methods import dataclass
 def plan_join(builder: PlanBuilder, pattern: Joining, target: Target, span: int, wanted: Conditions) -> None:
     if isinstance(pattern, a.SeqJoin) and (operands := find_chain(builder.query, builder.options.policy, pattern)):
         plan_chain(builder, operands, target, span, wanted)
+        return
+    if is_relation(pattern.right):
+        plan_instances(builder, pattern, target, span, wanted)
         return
     left, right, relation = pattern.left, pattern.right, relation_of(pattern)
     x, y = builder.scope(left), builder.scope(right)

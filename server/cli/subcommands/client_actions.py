@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 from epsparql.client import ApiError, Change, Client, Solution, segment, solution_of
-from epsparql.connection.messages import change_of
+from epsparql.connection.messages import change_of, query_path
 from epsparql.errors import explain_unreadable
 from epsparql.events.media_types import LINES, MAPPED_SUFFIXES, N_QUADS, N_TRIPLES, NDJSON, SUFFIXES
 from epsparql.extras import check_extra
@@ -41,13 +41,13 @@ def list_queries(client: Client, arguments: Namespace) -> None:
         raise WrongInput(f"there is no query {min(unknown)!r}; `epsparql queries` lists all")
     documents = [document for each in queries[: None if arguments.name else MOST_WARNED] if (document := _find_query(client, each["name"]))]
     if arguments.json:
-        return _print_json([*documents, *queries[len(documents) :]])
+        return print_json([*documents, *queries[len(documents) :]])
     doubts = {each["name"]: f"{len(each['warnings']):,}" for each in documents}
     rows = [
         (each["name"], each["state"], f"{each['solutions']:,}", f"{each['lag']:,}", doubts.get(each["name"], "-"), each["reason"] or "")
         for each in queries
     ]
-    _print_table(("query", "state", "solutions", "lag", "warnings", "reason"), rows)
+    print_table(("query", "state", "solutions", "lag", "warnings", "reason"), rows)
     for document in documents:
         _print_warnings(_printable(document["name"]), document)
     return None
@@ -74,16 +74,16 @@ def list_streams(client: Client, arguments: Namespace) -> None:
     streams = json.loads(client.request("GET", "/streams")[2])["streams"]
     if not arguments.json:
         rows = [(each["name"], each["watermark"] or "-", f"{each['accepted']:,}", f"{each['late']:,}", f"{each['rejected']:,}") for each in streams]
-        return _print_table(("stream", "watermark", "accepted", "late", "rejected"), rows)
-    return _print_json(streams)
+        return print_table(("stream", "watermark", "accepted", "late", "rejected"), rows)
+    return print_json(streams)
 
 
-def _print_json(documents: Iterable[Mapping[str, Any]]) -> None:
+def print_json(documents: Iterable[Mapping[str, Any]]) -> None:
     for document in documents:
         print(json.dumps(document, ensure_ascii=False))
 
 
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns; on a terminal that wants colours, states have theirs."""
     shown = [head, *([_printable(cell) for cell in row] for row in rows)]
     widths = [max(len(row[k]) for row in shown) for k in range(len(head))]
@@ -158,7 +158,7 @@ def send_files(client: Client, arguments: Namespace) -> None:
         accepted = late = rejected = lines = 0
         try:
             with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
-                for body in _parts(file, media_type):
+                for body in list_parts(file, media_type):
                     query = f"?{urlencode(options)}" if options else ""
                     _, _, answer = client.request("POST", f"/streams/{segment(arguments.stream)}/events{query}", body, Content_Type=media_type)
                     found = json.loads(answer)
@@ -206,7 +206,7 @@ def _find_type(path: Path, *, mapped: bool) -> str:
     return found
 
 
-def _parts(file: BinaryIO, media_type: str) -> Iterator[bytes]:
+def list_parts(file: BinaryIO, media_type: str) -> Iterator[bytes]:
     """Return bodies of whole lines where each line stands for itself, else one body."""
     if media_type.partition(";")[0].strip() not in _BY_LINE:
         yield file.read()
@@ -232,14 +232,14 @@ def _tail_solutions(client: Client, arguments: Namespace) -> Iterator[str]:
     last: list[dict[str, Any]] = []
     after, revised = arguments.after, client.query(arguments.name)["emit"] == "revised"
     if after is None:
-        path = f"/queries/{segment(arguments.name)}/solutions?order=newest&limit={max(arguments.last, 1)}"
+        path = f"{query_path(arguments.name, arguments.instance)}/solutions?order=newest&limit={max(arguments.last, 1)}"
         lines = client.request("GET", path, Accept=NDJSON)[2].splitlines()
         last = [json.loads(line) for line in reversed(lines)]
         after = last[-1]["seq" if revised else "id"] if last else None
     read = change_of if revised else solution_of
     for document in last if arguments.last else ():
         yield json.dumps(document, ensure_ascii=False) if arguments.json else _describe_word(read(document))
-    with client.follow(arguments.name, after=after) as feed:
+    with client.follow(arguments.name, after=after, instance=arguments.instance) as feed:
         for word in feed.changes() if revised else feed:
             yield json.dumps(_list_members(word), ensure_ascii=False) if arguments.json else _describe_word(word)
 
@@ -266,7 +266,8 @@ def _describe_solution(solution: Solution) -> str:
         text = f"{solution.event}({', '.join(map(str, solution.args or ()))})"
     else:
         text = str(solution.boolean).lower() if solution.triples is None else solution.triples.strip().replace("\n", "  ")
-    return _printable(f"{_describe_interval(solution.start, solution.end)}  {text}")
+    of = "" if solution.instance is None else f"{solution.instance}: "
+    return _printable(f"{_describe_interval(solution.start, solution.end)}  {of}{text}")
 
 
 def _describe_event(event: Mapping[str, Any]) -> str:

@@ -17,10 +17,10 @@ MOST_WARNED = 100
 """The warnings of so many queries are listed, unless queries are named."""
 
 
-def _add_client_command(commands: Commands, name: str, act: str, text: str) -> argparse.ArgumentParser:
-    """Add a command that calls the function `act` of client_actions.py with a client and the arguments."""
+def _add_client_command(commands: Commands, name: str, act: str, text: str, actions: str = "client_actions") -> argparse.ArgumentParser:
+    """Add a command that calls the function `act` of the module `actions` with a client and the arguments."""
     parser = add_command(commands, name, _run, text)
-    parser.set_defaults(act=act)
+    parser.set_defaults(act=act, actions=actions)
     add_server_options(parser)
     return parser
 
@@ -31,7 +31,7 @@ def _run(arguments: argparse.Namespace) -> int:
     """
     from epsparql.client import ApiError, Closed, Unreachable
 
-    actions = import_module("server.cli.subcommands.client_actions")
+    actions = import_module(f"server.cli.subcommands.{arguments.actions}")
     client = None
     try:
         client = connect_client(arguments)
@@ -126,6 +126,7 @@ def _add_tail(commands: Commands) -> None:
     parser.add_argument(
         "--last", type=_parse_count, default=_LAST, metavar="N", help=f"The last N solutions or events come first. The default is {_LAST}."
     )
+    parser.add_argument("--instance", metavar="INSTANCE", help="Only the solutions of this instance of a query with PARAMETERS are printed.")
     parser.add_argument("--after", metavar="ID", help="All solutions or events after this id come first, however many there are.")
     parser.add_argument("--count", type=int, metavar="N", help="The command ends after this many lines.")
     _add_json(parser)
@@ -135,6 +136,25 @@ def _parse_count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _MOST_LAST):
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {_MOST_LAST}")
     return int(text)
+
+
+def _add_instances(commands: Commands) -> None:
+    text = "List the instances of a query with PARAMETERS, or add, change and remove some."
+    parser = _add_client_command(commands, "instances", "change_instances", text, "instance_actions")
+    parser.add_argument("query", metavar="QUERY", help="This is the query.")
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument(
+        "--set",
+        nargs="+",
+        metavar=("INSTANCE", "VALUE"),
+        help="This instance is added or changed, with a value for each parameter such as limit=25, room=<http://example.org/hall> or user='\"Ann\"'.",
+    )
+    change.add_argument("--remove", nargs="+", metavar="INSTANCE", help="These instances are removed.")
+    change.add_argument(
+        "--load", type=Path, metavar="FILE", help='Each line of this file adds, changes or removes an instance: {"id": …, "values": {…} or null}.'
+    )
+    parser.add_argument("--prefix", default="", metavar="TEXT", help="Only instances whose ids begin so are listed.")
+    _add_json(parser)
 
 
 def _add_drop(commands: Commands) -> None:
@@ -157,6 +177,7 @@ CLIENT_COMMANDS: Mapping[str, Callable[[Commands], None]] = {
     "promote": _add_promote,
     "send": _add_send,
     "tail": _add_tail,
+    "instances": _add_instances,
     "drop": _add_drop,
     "diagnose": add_diagnose,
     "mcp": _add_mcp,

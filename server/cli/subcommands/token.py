@@ -26,7 +26,12 @@ def add_token(commands: Commands) -> None:
     make = add_command(
         actions, "make", _make_token, "Make a token and print it. The file gets its SHA-256 alone, so the token is printed only this once."
     )
-    make.add_argument("scopes", nargs="+", metavar="SCOPE", help="admin, metrics, read:<query> or ingest:<stream>; * stands for all names.")
+    make.add_argument(
+        "scopes",
+        nargs="+",
+        metavar="SCOPE",
+        help="admin, metrics, read:<query>, read:<query>/<instance>, instances:<query> or ingest:<stream>; * stands for all names.",
+    )
     make.add_argument("--note", default="", metavar="TEXT", help="This comment is written in the token's line.")
     revoke = add_command(actions, "revoke", _revoke_token, "Remove a token. Requests with it are refused at once; connections that are open go on.")
     revoke.add_argument(

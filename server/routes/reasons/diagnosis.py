@@ -17,6 +17,7 @@ from server.dependencies import READ, Shared
 from server.http.path_names import Name
 from server.http.problem_details import describe_responses
 from server.registrations.catch_up_rules import conflict_fault
+from server.registrations.instance_rules import refuse_parameters
 from server.routes.queries import compute_lag
 from server.service import Service
 
@@ -92,6 +93,7 @@ async def get_diagnosis(name: Name, service: Shared) -> DiagnosisDocument:
     parsed = await asyncio.to_thread(epsparql.parse, registration.text)
     if isinstance(parsed.query, BackgroundRule):
         raise conflict_fault("no-events", f"the query {name!r} is a rule over the background, which reads no events", name)
+    refuse_parameters(registration, "be diagnosed", "register the text with an instance's values, and ask for the diagnosis of that query")
     async with service.inspector.diagnosing:
         found = await asyncio.to_thread(_diagnose, service, registration)
     return DiagnosisDocument.model_validate(found.list_members())

@@ -23,6 +23,7 @@ from server.http.content_negotiation import choose_media_type
 from server.http.path_names import Name, encode_name
 from server.http.problem_details import Fault, Problem, bad_request, describe_responses
 from server.registrations.catch_up_rules import refuse_revised
+from server.registrations.instance_rules import refuse_parameters
 
 router = APIRouter(tags=["solutions"])
 JSON, TURTLE, N_TRIPLES = "application/json", "text/turtle", "application/n-triples"
@@ -115,6 +116,7 @@ class WhyDocument(SolutionDocument):
 async def get_why(name: Name, id: str, request: Request, service: Shared) -> Response:
     registration = service.catalog.get_query(name)
     refuse_revised(registration, "explain a change", "register the same text with emit certain, and ask for the reasons of its solutions")
+    refuse_parameters(registration, "explain a solution", "register the text with the instance's values, and ask for the reasons of its solutions")
     media_type = choose_media_type(request.headers.get("accept"), (JSON, TURTLE, N_TRIPLES))
     try:
         solution = await asyncio.to_thread(find, service.solutions, registration.registered, id)

@@ -61,7 +61,7 @@ def line_of(solution: StoredSolution, form: Form) -> str:
 @pytest.mark.parametrize(("term", "binding", "plain"), TERMS)
 def test_a_term_in_json_and_csv(term: str, binding: dict[str, object], plain: str) -> None:
     assert json.loads(line_of(solved(term), Bindings(("v",))))["binding"]["v"] == binding
-    assert list(csv.reader(io.StringIO(formats.csv([solved(term)], ["v"]), newline="")))[1][3] == plain
+    assert list(csv.reader(io.StringIO(formats.csv([solved(term)], Bindings(("v",))), newline="")))[1][3] == plain
 
 
 def test_a_line_is_what_the_interface_says() -> None:
@@ -76,17 +76,17 @@ def test_a_line_is_what_the_interface_says() -> None:
 
 
 def test_sparql_results_are_read_by_a_sparql_client() -> None:
-    text = formats.sparql_json(stored([solved('"1"@en', None), solved("<x:a>", "_:b")]), ("v", "w"))
+    text = formats.sparql_json(stored([solved('"1"@en', None), solved("<x:a>", "_:b")]), Bindings(("v", "w")))
     parsed = ox.parse_query_results(text.encode(), ox.QueryResultsFormat.JSON)
     assert isinstance(parsed, ox.QuerySolutions)
     assert [(row["v"], row["w"]) for row in parsed] == [(ox.Literal("1", language="en"), None), (ox.NamedNode("x:a"), ox.BlankNode("b"))]
     beside = json.loads(text)["epsparql"]
     assert beside[0] == {"id": solution_id(T2, 0), "start": "2026-01-01T00:00:01Z", "end": "2026-01-01T00:00:02.5Z"}
-    assert json.loads(formats.sparql_json(NONE_STORED, ())) == {"head": {"vars": []}, "epsparql": [], "results": {"bindings": []}}
+    assert json.loads(formats.sparql_json(NONE_STORED, Bindings(()))) == {"head": {"vars": []}, "epsparql": [], "results": {"bindings": []}}
 
 
 def test_csv_has_its_times_before_the_variables() -> None:
-    assert formats.csv([solved('"a,b"', None)], ["v", "w"]).splitlines() == [
+    assert formats.csv([solved('"a,b"', None)], Bindings(("v", "w"))).splitlines() == [
         "id,start,end,v,w",
         f'{solution_id(T2, 0)},2026-01-01T00:00:01Z,2026-01-01T00:00:02.5Z,"a,b",',
     ]

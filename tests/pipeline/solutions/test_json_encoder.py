@@ -135,7 +135,7 @@ def test_frames_of_any_length(size: int) -> None:
 @given(st.lists(st.tuples(micros, st.none() | terms, st.none() | terms), max_size=6))
 def test_results_are_what_plain_code_writes(rows: list[tuple[int, str | None, str | None]]) -> None:
     solutions = [StoredSolution(solution_id(at, 1), "q", 0, 0, at, at, (v, w)) for at, v, w in rows]
-    assert formats.sparql_json(plain_json.stored(solutions), ("v", "w")) == plain_json.sparql_json(solutions, ("v", "w"))
+    assert formats.sparql_json(plain_json.stored(solutions), Bindings(("v", "w"))) == plain_json.sparql_json(solutions, ("v", "w"))
 
 
 def page_of(rows: int, text: str = "a") -> list[StoredSolution]:

@@ -62,18 +62,20 @@ def test_what_the_examples_show_is_taken(http: httpx.Client) -> None:
     assert (
         http.put("/queries/observed", content="SELECT * WHERE { ?s ?p ?o }", headers={"Content-Type": "application/sparql-query"}).status_code == 201
     )
+    parametric = "SELECT * PARAMETERS (?room ?limit) WHERE { ?room ?p ?v FILTER (?v > ?limit) }"
+    assert http.put("/queries/parametric", content=parametric, headers={"Content-Type": "application/sparql-query"}).status_code == 201
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for media, content in operation.get("requestBody", {}).get("content", {}).items():
                 if "example" in content:
                     shown = content["example"]
                     body = shown if isinstance(shown, str) else json.dumps(shown)
-                    name = "observed" if "observers" in path else f"example {taken}"
+                    name = "observed" if "observers" in path else "parametric" if "instances" in path else f"example {taken}"
                     if media in MAPPED_TYPES and path.endswith("/events"):
                         settings = document["paths"]["/streams/{name}"]["put"]["requestBody"]["content"]["application/json"]["example"]
                         settings = settings if media != LINES else {"mapping": LINE_MAPPING}
                         assert http.put(f"/streams/{name}", json=settings).is_success
-                    made = path.replace("{name}", name).replace("{id}", "1")
+                    made = path.replace("{name}", name).replace("{id}", "1").replace("{instance}", "1")
                     answer = http.request(
                         method, made, content=body, headers={"Content-Type": media}, params={"name": name} if path == "/queries" else {}
                     )

@@ -49,7 +49,7 @@ def run_commands(text: str, directory: Path, places: dict[str, str]) -> int:
     return shown
 
 
-@pytest.mark.parametrize("page", ["csv.md", "json.md", "terminal.md"])
+@pytest.mark.parametrize("page", ["csv.md", "json.md", "terminal.md", "alerts.md"])
 def test_every_command_prints_what_the_page_says(page: str, tmp_path: Path) -> None:
     with serving(tmp_path / "data") as url:
         assert run_commands((COOKBOOK / page).read_text(encoding="utf-8"), tmp_path, {BASE: url}) >= 2

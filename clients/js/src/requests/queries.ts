@@ -22,13 +22,18 @@ export interface PageOptions {
   limit?: number;
   /** The server waits up to so many milliseconds for a first one. */
   waitMs?: number;
+  /** Only solutions of this instance are read, of a query with PARAMETERS; a page may then be empty though more follow. */
+  instance?: string;
 }
 
 export function queries(http: Http) {
   const put = (name: string, query: string, { start, ...wish }: RegisterOptions, parameters: Record<string, string | undefined>): Promise<QueryDocument> =>
     http.json("put", "/queries/{name}", { path: { name }, query: parameters, body: { query, ...(start !== undefined && { from: start }), ...wish } });
-  const page = (name: string, { after = null, limit = 1000, waitMs = 0 }: PageOptions) =>
-    http.text("get", "/queries/{name}/solutions", { path: { name }, query: { after, limit, wait: waitMs / 1000 }, headers: { Accept: NDJSON } });
+  const page = (name: string, { after = null, limit = 1000, waitMs = 0, instance }: PageOptions) => {
+    const options = { query: { after, limit, wait: waitMs / 1000 }, headers: { Accept: NDJSON } };
+    if (instance !== undefined) return http.text("get", "/queries/{name}/instances/{instance}/solutions", { ...options, path: { name, instance } });
+    return http.text("get", "/queries/{name}/solutions", { ...options, path: { name } });
+  };
   return {
     /** Registers a query. With `emit: "revised"` it gives changes. Throws: ApiError with the place of a fault. */
     register: (name: string, query: string, options: RegisterOptions = {}) => put(name, query, options, {}),

@@ -18,6 +18,8 @@ export interface SentSolution {
   boolean?: boolean;
   event?: string;
   args?: EventArgument[];
+  /** The id of the instance, of a query with PARAMETERS. */
+  instance?: string;
 }
 
 /** One solution of a query, with its interval. */
@@ -56,6 +58,10 @@ export class Solution {
   /** The arguments of that event. */
   get args(): readonly EventArgument[] | undefined {
     return this.document.args;
+  }
+  /** The id of its instance, of a query with PARAMETERS. */
+  get instance(): string | undefined {
+    return this.document.instance;
   }
   get(variable: string): SolutionTerm | undefined {
     return this.binding[variable];

@@ -13,6 +13,8 @@ export interface FollowOptions {
   after?: string | null;
   /** A reader that is too slow is disconnected, and resumes; or it loses the oldest solutions, and is told of the gap. */
   policy?: "disconnect" | "drop-oldest";
+  /** The id of the instance whose solutions are followed, of a query with PARAMETERS; without it, those of all. */
+  instance?: string;
   /** Is told of progress, gaps, promotions, and of the connection, while solutions or changes are iterated over. */
   onNotice?: (notice: Notice) => void;
   /** A connection on which nothing came for so long is opened anew: 60 s; 0 stands for never. */
@@ -145,15 +147,20 @@ export class Subscription implements AsyncIterable<Solution> {
 
   get #path(): string {
     const parameters = new URLSearchParams({ policy: this.options.policy ?? "disconnect", ...(this.last && { after: this.last }) });
-    return `/queries/${encodeURIComponent(this.query)}/feed?${parameters}`;
+    const part = this.options.instance === undefined ? "" : `/instances/${encodeURIComponent(this.options.instance)}`;
+    return `/queries/${encodeURIComponent(this.query)}${part}/feed?${parameters}`;
   }
 
   /** Follows by Server-Sent Events, and gives the same messages. */
   async #openEvents(link: Link): Promise<Channel> {
     const abort = new AbortController();
     try {
-      const options = { path: { name: this.query }, query: { after: this.last }, headers: { Accept: "text/event-stream" }, signal: abort.signal };
-      const response = await this.http.request("get", "/queries/{name}/events", options);
+      const options = { query: { after: this.last }, headers: { Accept: "text/event-stream" }, signal: abort.signal };
+      const [name, instance] = [this.query, this.options.instance];
+      const response =
+        instance === undefined
+          ? await this.http.request("get", "/queries/{name}/events", { ...options, path: { name } })
+          : await this.http.request("get", "/queries/{name}/instances/{instance}/events", { ...options, path: { name, instance } });
       void readInto(response, link);
     } catch (error) {
       if (error instanceof ApiError && error.status in CLOSES) throw new Closed(CLOSES[error.status]!, error.message);

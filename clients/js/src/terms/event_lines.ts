@@ -41,7 +41,7 @@ function partsOf({ subject, predicate, object, graph }: QuadLike): TripleEvent {
   return { s: subject, p: predicate, o: object, ...(graph && graph.termType !== "DefaultGraph" && { g: graph }) };
 }
 
-function writePart(part: EventTerm): string {
+export function writePart(part: EventTerm): string {
   if (typeof part === "string") return part;
   if (typeof part === "object" && !(part instanceof Date)) return writeTerm(part);
   return writeTerm(literal(part));

@@ -15,6 +15,7 @@ static const Text TRUE_TERM = TEXT("\"true\"^^<http://www.w3.org/2001/XMLSchema#
 static const Text SOLUTION_OF = TEXT("{\"solution\":"), CHANGE_OF = TEXT("{\"change\":"), EVENT_ID = TEXT("id: "), EVENT_DATA = TEXT("\ndata: ");
 static const Text ADDED = TEXT("\",\"added\":[{\"id\":\""), WITHDRAWN = TEXT("\",\"added\":[],\"withdrawn\":[{\"id\":\"");
 static const Text AFTER_ADDED = TEXT("],\"withdrawn\":[],\"settled\":"), AFTER_WITHDRAWN = TEXT("],\"settled\":"), MORE = TEXT(",\"more\":true");
+static const Text INSTANCE_OF = TEXT("{\"instance\":"), ID_BEHIND = TEXT(",\"id\":\"");
 static const Text FINISHED = TEXT("\"finished\"");
 
 typedef struct { /* a query: its form, its first fragment (what a line begins with, up to the id), and the one after its last */
@@ -34,10 +35,11 @@ typedef struct { /* what is written; values: lists of texts, by offsets, with va
   i64 form_count;
 } Page;
 
-typedef struct { /* one solution: its form without CHANGED, its header if it is a change, and its values */
+typedef struct { /* one solution: its form without CHANGED, its header if it is a change, and its values; the place of its instance's id, or -1 */
   i64 row;
   QueryForm query;
   int is_change;
+  i64 instance;
   i64 header, header_end;
   i64 begin, after;
 } Row;
@@ -175,7 +177,13 @@ static int find_row(const Page *page, i64 row, i64 kind, Row *found) {
   if (form.first < 0 || form.first >= form.after || form.after > page->fragment_count) return 0;
   for (i64 k = form.first; k < form.after; k++)
     if (page->places[k] < 0 || page->places[k] > page->places[k + 1] || page->places[k + 1] > page->fragments.size) return 0;
-  *found = (Row){.row = row, .query = form, .is_change = form.form >= CHANGED, .begin = begin, .after = after};
+  int is_change = form.form >= CHANGED && form.form < OF_INSTANCE;
+  *found = (Row){.row = row, .query = form, .is_change = is_change, .instance = -1, .begin = begin, .after = after};
+  if (form.form == OF_INSTANCE) {
+    if (begin == after || is_null(page, begin)) return 0;
+    found->query.form = BINDINGS;
+    found->instance = found->begin++;
+  }
   if (found->is_change) {
     if (begin == after || page->offsets[begin + 1] - page->offsets[begin] < ID_AT) return 0;
     found->query.form -= CHANGED;
@@ -199,12 +207,19 @@ static byte *put_values(byte *to, const Page *page, const Row *row) {
   return put_verdict(put(to, VERDICT_OF), page, row);
 }
 
+/* Writes the id of a solution's instance, and what stands before its own id. */
+static byte *put_instance(byte *to, const Page *page, const Row *row) {
+  i64 at = page->offsets[row->instance];
+  return put(copy_piece(to, page->text, at, page->offsets[row->instance + 1] - at), ID_BEHIND);
+}
+
 /* Writes a solution or change with its envelope. Returns NULL for a value that is no term. */
 static byte *put_line(byte *to, i64 kind, const Page *page, const Row *row) {
   const i64 *places = page->places + row->query.first;
   byte *begin = to;
   to = put_opening(to, kind, page, row);
   to = copy_piece(to, page->fragments, places[0], places[1] - places[0]);
+  if (row->instance >= 0) to = put_instance(to, page, row);
   to = row->is_change ? begin_change(to, page, row) : put_times(to, page, row->row);
   to = put_values(to, page, row);
   if (to == NULL) return NULL;
@@ -216,7 +231,8 @@ static byte *put_line(byte *to, i64 kind, const Page *page, const Row *row) {
 static byte *put_part(byte *to, i64 kind, const Page *page, const Row *row) {
   if (row->row) to = put_byte(to, ',');
   if (kind == OBJECTS) return put_binding(put_byte(to, '{'), page, row);
-  return put(put_times(put(to, ID_OF), page, row->row), END_OF_HEAD);
+  to = row->instance >= 0 ? put_instance(put(to, INSTANCE_OF), page, row) : put(to, ID_OF);
+  return put(put_times(to, page, row->row), END_OF_HEAD);
 }
 
 /* Writes solutions from `row` on while there is room, and gives the next row and the place after the text. */

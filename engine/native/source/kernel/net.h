@@ -60,6 +60,7 @@ struct Tables {
   const ReadsRecord *restrict reads;
   const i64 *restrict facts;
   const LookupsRecord *restrict lookups;
+  const MomentsRecord *restrict moments;
   const Number *restrict numbers;
   const int8_t *restrict kinds;
   const TermsRecord *restrict terms;
@@ -105,7 +106,8 @@ static struct Tables read_handle(i64 address) {
       .consts = address_in(handle, TABLE_CONSTS), .asks = address_in(handle, TABLE_ASKS),
       .templates = address_in(handle, TABLE_TEMPLATES), .moves = address_in(handle, TABLE_MOVES),
       .timers = address_in(handle, TABLE_TIMERS), .reads = address_in(handle, TABLE_READS), .facts = address_in(handle, TABLE_FACTS),
-      .lookups = address_in(handle, TABLE_LOOKUPS), .numbers = address_in(handle, TABLE_NUMBERS),
+      .lookups = address_in(handle, TABLE_LOOKUPS),
+      .moments = address_in(handle, TABLE_MOMENTS), .numbers = address_in(handle, TABLE_NUMBERS),
       .kinds = address_in(handle, TABLE_KINDS), .terms = address_in(handle, TABLE_TERMS), .feed = address_in(handle, TABLE_FEED),
       .queries = address_in(handle, TABLE_QUERIES), .streams = address_in(handle, TABLE_STREAMS), .at = address_in(handle, TABLE_AT),
       .rows = address_in(handle, TABLE_ROWS), .links = address_in(handle, TABLE_LINKS), .free = address_in(handle, TABLE_FREE),
@@ -155,6 +157,7 @@ static inline const MovesRecord *move_at(Net net, i64 k) { return &net->moves[pl
 static inline TimersRecord *timer_at(Net net, i64 k) { return &net->timers[place_in(net, TABLE_TIMERS, k)]; }
 static inline const ReadsRecord *read_at(Net net, i64 k) { return &net->reads[place_in(net, TABLE_READS, k)]; }
 static inline const LookupsRecord *lookup_at(Net net, i64 k) { return &net->lookups[place_in(net, TABLE_LOOKUPS, k)]; }
+static inline const MomentsRecord *moment_at(Net net, i64 k) { return &net->moments[place_in(net, TABLE_MOMENTS, k)]; }
 static inline const Number *number_at(Net net, i64 k) { return &net->numbers[place_in(net, TABLE_NUMBERS, k)]; }
 static inline i64 kind_at(Net net, i64 k) { return net->kinds[place_in(net, TABLE_KINDS, k)]; }
 static inline const TermsRecord *text_at(Net net, i64 k) { return &net->terms[place_in(net, TABLE_TERMS, k)]; }

@@ -62,6 +62,7 @@ static void arrive_elsewhere(Net net, i64 node, i64 task, i64 x, i64 goal) {
   else if (task == EMIT) emit_elsewhere(net, node, x);
   else if (task == FAN) fan_out_row(net, node, x);
   else if (task == FIND_ON) emit_looked_up(net, node, x, goal);
+  else if (kind == INSTANCES) join_instances(net, node, x, task == LOOK_ON ? goal : NONE);
   else if (task == LOOK_ON || task == LOOK_ON_STORED) join_background(net, node, task, x, goal);
   else if (kind == RECENT || kind == CHRONOLOGICAL) arrive_policy(net, node, task, x, goal);
   else if (kind == ONCE) do_once_task(net, node, task, x);

@@ -4,6 +4,13 @@ typedef struct { /* a triple in a graph, or in none (UNBOUND), on an interval; t
   i64 s, p, o, g, start, end;
 } TimedTriple;
 
+/* Returns the last change of instances before an entry, as a term. Few occurrences have waited since an earlier one. */
+static inline i64 find_moment(Net net, i64 since) {
+  i64 k = height_of(net, TABLE_MOMENTS) - 1;
+  while (k > 0 && moment_at(net, k)->entry >= since) k--;
+  return moment_at(net, k)->term;
+}
+
 /* Returns whether this instant has not had this occurrence yet, as a stream is a set.
  * It is new again if it is sent again after a query has come, to which it is. What the others make of it, they have found already. */
 static int enter_occurrence(Net net, i64 stream, const TimedTriple *occurrence, i64 since) {
@@ -31,7 +38,7 @@ static i64 find_subject(Net net, i64 a, i64 after, i64 s) {
 }
 
 /* Gives an occurrence to a scan that looks for certain terms, graphs or equal parts. */
-static void scan_closely(Net net, const AlphaRecord *scan, const TimedTriple *occurrence) {
+static void scan_closely(Net net, const AlphaRecord *scan, const TimedTriple *occurrence, i64 since) {
   i64 s = occurrence->s, p = occurrence->p, o = occurrence->o;
   if ((scan->o != NONE && scan->o != o) || !is_in_graph(scan->graph, occurrence->g)) return;
   if (scan->svar != NONE && ((scan->svar == scan->ovar && s != o) || (scan->svar == scan->pvar && s != p))) return;
@@ -42,6 +49,7 @@ static void scan_closely(Net net, const AlphaRecord *scan, const TimedTriple *oc
   if (scan->pvar != NONE) *term_at(net, row, scan->pvar) = (int32_t)p;
   if (scan->ovar != NONE) *term_at(net, row, scan->ovar) = (int32_t)o;
   if (scan->gvar != NONE) *term_at(net, row, scan->gvar) = (int32_t)occurrence->g;
+  if (scan->moment != NONE) *term_at(net, row, scan->moment) = (int32_t)find_moment(net, since);
   push_frame(net, scan->node, scan->side, number);
 }
 
@@ -68,7 +76,7 @@ static inline void scan_rows(Net net, i64 first, i64 n, i64 stream, const TimedT
     a++;
     if (scan->stream != stream || query->open == 0 || since <= query->from_) continue;
     if (scan->plain != 0) scan_plainly(net, scan, occurrence);
-    else scan_closely(net, scan, occurrence);
+    else scan_closely(net, scan, occurrence, since);
   }
 }
 

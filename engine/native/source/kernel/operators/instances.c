@@ -1,0 +1,76 @@
+/* Solutions are joined with the instances of their key: rows of a table of instances, in the order of a parameter that a condition compares. */
+
+/* Returns whether no row of x's key from this one on passes that condition: the row's bound lies surely beyond the number that is compared. */
+static inline int is_beyond(Net net, i64 node, const Row *row, const i64 *instance) {
+  const NodesRecord *here = node_at(net, node);
+  if (here->column == 0) return 0;
+  const Number *number = number_at(net, term_of(net, row, here->column));
+  double bound;
+  memcpy(&bound, instance + L_KEY + here->key_n + here->look_n, sizeof bound);
+  return here->by_right != 0 ? number->value + number->slack < bound : number->value - number->slack > bound;
+}
+
+/* ---------------------------------------------------------------- chains of a table of instances */
+static inline i64 *instance_in(View cells, i64 place) { return (i64 *)cells.at + place * cells.width; }
+
+/* Returns where the number of the first row of a row's chain stands. */
+static i64 *find_chain_of(View heads, View cells, i64 place, i64 keys) {
+  i64 hash = 0;
+  for (i64 k = 0; k < keys; k++) hash = mix_hash(hash, instance_in(cells, place)[L_KEY + k]);
+  return (i64 *)heads.at + (hash & (heads.count - 1));
+}
+
+/* Returns whether a row stands before another one in a chain that rises (1), or falls (-1), in its bounds. */
+static inline int stands_before(View cells, i64 one, i64 other, i64 direction) {
+  double a, b;
+  memcpy(&a, instance_in(cells, one) + cells.width - 1, sizeof a);
+  memcpy(&b, instance_in(cells, other) + cells.width - 1, sizeof b);
+  return direction > 0 ? a < b : direction < 0 ? a > b : 0;
+}
+
+/* heads, cells: the table; places: rows that enter its chains; keys: how many columns the key has; direction: of its order, or 0 */
+static int link_instances(const Argument *in, i64 *out) {
+  View heads = in[0].view, cells = in[1].view, places = in[2].view;
+  (void)out;
+  for (i64 k = 0; k < places.count; k++) {
+    i64 place = ((const i64 *)places.at)[k];
+    if (place < 0 || place >= cells.count / cells.width) return OUT_OF_BOUNDS;
+    i64 *link = find_chain_of(heads, cells, place, in[3].number);
+    while (*link != NONE && stands_before(cells, *link, place, in[4].number)) link = instance_in(cells, *link) + L_OLDER;
+    instance_in(cells, place)[L_OLDER] = *link;
+    *link = place;
+  }
+  return FINE;
+}
+
+/* heads, cells: the table; places: rows that leave its chains; keys: how many columns the key has */
+static int unlink_instances(const Argument *in, i64 *out) {
+  View heads = in[0].view, cells = in[1].view, places = in[2].view;
+  (void)out;
+  for (i64 k = 0; k < places.count; k++) {
+    i64 place = ((const i64 *)places.at)[k];
+    if (place < 0 || place >= cells.count / cells.width) return OUT_OF_BOUNDS;
+    i64 *link = find_chain_of(heads, cells, place, in[3].number);
+    while (*link != NONE && *link != place) link = instance_in(cells, *link) + L_OLDER;
+    if (*link == NONE) return OUT_OF_BOUNDS;
+    *link = instance_in(cells, place)[L_OLDER];
+  }
+  return FINE;
+}
+
+/* ---------------------------------------------------------------- the join */
+/* Lets x meet the instances of its key, from `place` on. What has no time meets none. */
+static void join_instances(Net net, i64 node, i64 x, i64 place) {
+  i64 depth = net->at->depth, made = 0;
+  if (place == NONE && !is_timeless(row_at(net, x))) place = find_first_place(net, node, x);
+  for (; place != NONE && !is_beyond(net, node, row_at(net, x), triple_at(net, node, place)); place = find_next_place(net, node, x, place)) {
+    if (made == CHUNK) {
+      push_frame_below(net, depth, node, LOOK_ON, x, place);
+      count_made(net, node, 1);
+      return;
+    }
+    made++;
+    emit_row(net, node, copy_with_triple(net, node, x, place));
+  }
+  free_row(net, x);
+}
