@@ -34,6 +34,7 @@ from server.routes import (
     ontologies,
     pause_resume,
     queries,
+    sign_in,
     solutions,
     sparql,
     trials,
@@ -72,7 +73,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 _ROUTE_MODULES = (
     stream_settings, mapping_proposal, ingest, feeds, inspection, queries, instances, pause_resume, versions, validate, explain, diagnosis, solutions,
     provenance, ontologies, sparql,
-    trials, webhooks, websockets, connectors, health, metrics, console,
+    trials, webhooks, websockets, connectors, health, metrics, console, sign_in,
 )  # fmt: skip
 
 

@@ -166,6 +166,12 @@ class Settings:
         None, Path, "Each line of this file gives scopes to the JWTs whose claim has a value, such as `groups=operators read:*`."
     )
     oidc_leeway_s: float = _setting(30.0, _seconds, "A JWT is taken for this many seconds more, because clocks differ.")
+    oidc_client_id: str | None = _setting(
+        None, str, "Users of the console sign in at the issuer, where this public client is registered for the code flow with PKCE."
+    )
+    oidc_request: str = _setting(
+        "scope=openid", str, "The console adds these parameters when it asks the issuer for a token, such as scope=openid&audience=epsparql."
+    )
     tls_cert: Path | None = _setting(None, Path, "The server speaks TLS with the certificate of this PEM file, which may hold a chain.")
     tls_key: Path | None = _setting(None, Path, "This PEM file holds the key of `tls_cert`. Without it, the key is in the file of `tls_cert`.")
     store: str | None = _setting(
@@ -369,8 +375,8 @@ def settings_from(flags: Mapping[str, Any], environment: Mapping[str, str], warn
             f"--host {settings.host} can be reached from other machines; give --token-file (lines of '<sha256 of the token> <scopes>'), "
             "or listen on 127.0.0.1"
         )
-    if settings.oidc_issuer is None and (settings.oidc_audience or settings.oidc_scopes is not None):
-        raise SettingsError("--oidc-audience and --oidc-scopes are about the JWTs of an issuer; give --oidc-issuer too")
+    if settings.oidc_issuer is None and (settings.oidc_audience or settings.oidc_scopes is not None or settings.oidc_client_id is not None):
+        raise SettingsError("--oidc-audience, --oidc-scopes and --oidc-client-id are about an issuer; give --oidc-issuer too")
     if EVERY_ORIGIN in settings.origins and not settings.asks_for_tokens:
         raise SettingsError("--origins '*' lets every web page use this server; give --token-file too, or name the origins")
     if settings.takeover_s is not None and (settings.store is None or settings.takeover_s < 1):

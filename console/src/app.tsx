@@ -17,7 +17,7 @@ import { Verdict } from "./query/verdict";
 import { Rail } from "./rail";
 import { Results } from "./results";
 import { selected } from "./solutions/selection";
-import { admin, asked, notice, overlay, trouble, view } from "./state/server_state";
+import { admin, asked, isTokenRefused, notice, overlay, trouble, view } from "./state/server_state";
 import { choose, open, tab, tabs } from "./state/tabs";
 import { Stream } from "./streams/stream_page";
 import { Tabs } from "./tab_bar";
@@ -104,8 +104,8 @@ function Trouble() {
   const now = trouble.value!;
   return (
     <p class={`banner ${now.code === "not-ready" ? "" : "bad"}`} role="alert">
-      {now.code === "unreachable" ? "The server does not answer. The page asks again each second; your text is kept in this browser." : now.code === "no-token" ? refusal() : now.detail}
-      {(now.code === "no-token" || now.code === "not-allowed") && (
+      {now.code === "unreachable" ? "The server does not answer. The page asks again each second; your text is kept in this browser." : isTokenRefused() ? refusal() : now.detail}
+      {(isTokenRefused() || now.code === "not-allowed") && (
         <button type="button" onClick={() => (overlay.value = "token")}>
           Enter a token
         </button>

@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { token } from "./api/client";
+import { begin, findOffer } from "./api/sign_in";
 import { lookAgain } from "./state/query_checks";
-import { overlay, trouble, useToken } from "./state/server_state";
+import { isTokenRefused, overlay, trouble, useToken } from "./state/server_state";
 
 function Dialog({ title, children }: { title: string; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -19,19 +20,22 @@ function Dialog({ title, children }: { title: string; children: ComponentChildre
   );
 }
 
-const isRefused = () => trouble.value?.code === "no-token";
-
-/** Why the server answers nothing: no token was entered, or one that it does not know. */
-export const refusal = () => (token.get() ? "The server does not know this token. It may be misspelt, or have been withdrawn." : "This server asks for a token.");
+/** Why the server answers nothing: no token was entered, or one that it does not know, or takes no longer. */
+export function refusal(): string {
+  if (trouble.value?.code === "invalid-token") return `${trouble.value.detail}.`;
+  return token.get() ? "The server does not know this token. It may be misspelt, or have been withdrawn." : "This server asks for a token.";
+}
 
 export function TokenDialog() {
   const [text, setText] = useState(token.get());
   const [fault, tell] = useState("");
+  const [offer, setOffer] = useState<Awaited<ReturnType<typeof findOffer>>>(null);
+  useEffect(() => void findOffer().then(setOffer), []);
   const enter = async (event: Event) => {
     event.preventDefault();
     tell("");
     await useToken(text);
-    if (isRefused()) return tell(refusal());
+    if (isTokenRefused()) return tell(refusal());
     lookAgain();
     overlay.value = "";
   };
@@ -39,7 +43,7 @@ export function TokenDialog() {
     <Dialog title="Token">
       <form onSubmit={enter}>
         <p class="quiet">
-          {isRefused() ? "This server asks for a bearer token." : "It is sent with every request, and removed when this tab is closed."} The console shows what it allows; with the scope{" "}
+          {isTokenRefused() ? "This server asks for a bearer token." : "It is sent with every request, and removed when this tab is closed."} The console shows what it allows; with the scope{" "}
           <code>admin</code>, everything.
         </p>
         <input type="password" aria-label="Bearer token" aria-invalid={fault !== ""} autocomplete="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
@@ -49,7 +53,12 @@ export function TokenDialog() {
           </p>
         )}
         <div class="buttons">
-          <button type="submit" class="primary">
+          {offer && (
+            <button type="button" class="primary" onClick={() => begin(offer).catch((error) => tell(`Signing in needs a page with https: ${error}`))}>
+              Sign in
+            </button>
+          )}
+          <button type="submit" class={offer ? "" : "primary"}>
             Use it
           </button>
           <button type="button" onClick={() => (overlay.value = "")}>

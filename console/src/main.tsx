@@ -10,9 +10,10 @@ import { render } from "preact";
 import { followAddress } from "./address";
 import { App } from "./app";
 import { goOn } from "./examples/player";
-import { poll, registered } from "./state/server_state";
+import { endSignIn, poll, registered } from "./state/server_state";
 import { minimise } from "./state/solution_store";
 
+await endSignIn();
 followAddress();
 render(<App />, document.getElementById("console")!);
 poll();

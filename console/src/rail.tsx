@@ -13,7 +13,7 @@ import { millis } from "./state/solution_store";
 import { showQuery, tab } from "./state/tabs";
 import { trialsInShort } from "./trials/trial_list";
 
-const TROUBLES: Record<string, string> = { unreachable: "no answer", "not-ready": "starting", "no-token": "token needed", "not-allowed": "not allowed" };
+const TROUBLES: Record<string, string> = { unreachable: "no answer", "not-ready": "starting", "no-token": "token needed", "invalid-token": "token refused", "not-allowed": "not allowed" };
 const NONE: ReadonlyMap<string, string> = new Map();
 /** More entries than these are found by their names, and take a line each. */
 const AT_A_GLANCE = 16;

@@ -49,6 +49,7 @@ from server.settings import Settings, SettingsError
 from server.tokens.issuer_keys import IssuerKeys
 from server.tokens.jwt_verification import JwtVerifier
 from server.tokens.reloaded_file import ReloadedFile
+from server.tokens.sign_in import SignIn
 from server.tokens.token_file import load_grants
 
 _log = logging.getLogger("epsparql.server")
@@ -216,11 +217,14 @@ def _serve_now(settings: Settings) -> int:
 def gate_of(settings: Settings) -> Gate:
     """Return the gate that the settings describe. Raises: SettingsError."""
     tokens = None if settings.token_file is None else ReloadedFile(settings.token_file, load_grants, "tokens")
+    if settings.oidc_issuer is None:
+        return Gate(tokens, settings.origins)
+    keys = IssuerKeys(settings.oidc_issuer)
     try:
-        jwts = None if settings.oidc_issuer is None else JwtVerifier(settings, IssuerKeys(settings.oidc_issuer))
+        jwts = JwtVerifier(settings, keys)
     except MissingExtra as missing:
         raise SettingsError(str(missing)) from None
-    return Gate(tokens, settings.origins, jwts)
+    return Gate(tokens, settings.origins, jwts, None if settings.oidc_client_id is None else SignIn(settings, keys))
 
 
 def read_connectors(settings: Settings) -> ConnectorFile | None:

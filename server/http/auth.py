@@ -18,6 +18,7 @@ from server.tokens.issuer_keys import IssuerSilent
 from server.tokens.jwt_verification import JwtVerifier, TokenRefused
 from server.tokens.reloaded_file import ReloadedFile
 from server.tokens.scopes import ADMIN, Grant, includes_scope
+from server.tokens.sign_in import SignIn
 
 TOKEN_PROTOCOL = "epsparql.bearer."
 _origins_log = logging.getLogger("epsparql.origins")
@@ -46,8 +47,11 @@ class Caller:
 class Gate:
     """Decides on requests. Without tokens and JWTs (loopback only) every request is allowed."""
 
-    def __init__(self, tokens: ReloadedFile[Grant] | None, origins: Sequence[str] = (), jwts: JwtVerifier | None = None) -> None:
+    def __init__(
+        self, tokens: ReloadedFile[Grant] | None, origins: Sequence[str] = (), jwts: JwtVerifier | None = None, sign_in: SignIn | None = None
+    ) -> None:
         self._tokens, self._jwts, self._origins = tokens, jwts, frozenset(origins)
+        self.sign_in = sign_in
         self._is_open = tokens is None and jwts is None
         self._issued: dict[str, Grant] = {}
         self._refused = set[str]()

@@ -11,28 +11,23 @@ earliest, so tokens with invented keys cannot make the server ask the issuer oft
 """
 
 import asyncio
-import json
 import logging
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from epsparql.deferred_methods import dataclass
-from server.settings import SettingsError, is_loopback
+from server.settings import SettingsError
+from server.tokens.issuer_documents import FetchFailed, IssuerReader, is_safe
 
 if TYPE_CHECKING:
-    import httpx
     from jwt import PyJWK
 
 _FRESH_S, _STALE_S, _PAUSE_S = 300.0, 3600.0, 5.0
-_TIMEOUT_S, _ALL_S = 5.0, 10.0
-"""A part of an answer may take so long, and a fetch as a whole."""
-_MOST_BYTES, _MOST_KEYS = 1 << 18, 100
-"""A document of the issuer may have so many bytes, and so many of its keys count."""
-_CHUNK = 1 << 14
+_MOST_KEYS = 100
+"""So many keys of an issuer count."""
 _DISCOVERY = "/.well-known/openid-configuration"
 KEY_TYPES = (
     {f"{family}{bits}": "RSA" for family in ("RS", "PS") for bits in (256, 384, 512)}
@@ -51,15 +46,15 @@ class IssuerSilent(Exception):
         self.retry_after_s = retry_after_s
 
 
-class FetchFailed(Exception):
-    """Signals that a document of the issuer cannot be used; the message says why, and what to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Holds one version of an issuer's keys as JWKs, by their ids."""
+    """Holds one version of an issuer's keys as JWKs, by their ids, and where users sign in; empty where it does not
+    say.
+    """
 
     by_id: Mapping[str, Mapping[str, Any]]
+    authorization_endpoint: str = ""
+    token_endpoint: str = ""
     _parsed: dict[tuple[str, str], "PyJWK"] = field(default_factory=dict, compare=False)
 
     def find_key(self, key_id: str, algorithm: str) -> "PyJWK | None":
@@ -82,7 +77,7 @@ class IssuerKeys:
 
     def __init__(self, issuer: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Take the issuer's URL, and a clock in seconds. Raises: SettingsError."""
-        if not _is_safe(issuer):
+        if not is_safe(issuer):
             raise SettingsError(f"--oidc-issuer {issuer!r}: give a URL with https; http is taken for this machine alone")
         self.issuer, self._clock = issuer, clock
         self._keys: KeySet | None = None
@@ -137,26 +132,24 @@ class IssuerKeys:
 
 def fetch_keys(issuer: str) -> KeySet:
     """Fetch the issuer's discovery document, and the keys that it names. Raises: FetchFailed."""
-    import httpx
-
-    ends_s = time.monotonic() + _ALL_S
-    try:
-        client = httpx.Client(verify=ssl.create_default_context(), timeout=_TIMEOUT_S, follow_redirects=False)  # the system's certificates
-    except (OSError, ValueError) as error:  # what SSL_CERT_FILE or a variable of a proxy names
-        raise FetchFailed(f"no connection can be made: {error}") from None
-    with client:
-        about = _fetch_document(client, issuer.rstrip("/") + _DISCOVERY, ends_s)
+    with IssuerReader() as reader:
+        status, about = reader.read_document(issuer.rstrip("/") + _DISCOVERY)
+        if status != HTTPStatus.OK:
+            raise FetchFailed(f"{issuer.rstrip('/')}{_DISCOVERY} answered {status}; --oidc-issuer is the URL before {_DISCOVERY}")
         if about.get("issuer") != issuer:
             raise FetchFailed(f"its discovery document is that of {str(about.get('issuer'))[:200]!r}; give this URL as --oidc-issuer")
         address = about.get("jwks_uri")
-        if not isinstance(address, str) or not _is_safe(address):
+        if not is_safe(address):
             raise FetchFailed(f"its jwks_uri is {str(address)[:200]!r}; it has to be a URL with https")
-        document = _fetch_document(client, address, ends_s)
-    listed = document.get("keys")
+        listed = reader.read_document(str(address)).document.get("keys")
     keys = {each["kid"]: each for each in (listed if isinstance(listed, list) else [])[:_MOST_KEYS] if _is_signing_key(each)}
     if not keys:
         raise FetchFailed(f"{address} has no public key for signatures with an id")
-    return KeySet(keys)
+    return KeySet(keys, _safe_address(about, "authorization_endpoint"), _safe_address(about, "token_endpoint"))
+
+
+def _safe_address(about: Mapping[str, Any], name: str) -> str:
+    return str(about[name]) if is_safe(about.get(name)) else ""
 
 
 def _is_signing_key(found: object) -> bool:
@@ -165,38 +158,3 @@ def _is_signing_key(found: object) -> bool:
         return False
     operations = found.get("key_ops", ["verify"])
     return found.get("kty") in KEY_TYPES.values() and found.get("use", "sig") == "sig" and isinstance(operations, list) and "verify" in operations
-
-
-def _fetch_document(client: "httpx.Client", address: str, ends_s: float) -> dict[str, Any]:
-    """Return a JSON object. Raises: FetchFailed, also where it is too large or comes too slowly."""
-    import httpx
-
-    try:
-        with client.stream("GET", address, headers={"Accept": "application/json"}) as answer:
-            if answer.status_code != httpx.codes.OK:
-                raise FetchFailed(f"{address} answered {answer.status_code}; --oidc-issuer is the URL before {_DISCOVERY}")
-            body = b""
-            for part in answer.iter_bytes(_CHUNK):
-                body += part
-                if len(body) > _MOST_BYTES:
-                    raise FetchFailed(f"{address} has more than {_MOST_BYTES} bytes")
-                if time.monotonic() > ends_s:
-                    raise FetchFailed(f"{address} took more than {_ALL_S:g} s")
-        found = json.loads(body)
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        raise FetchFailed(f"{address}: {str(error) or type(error).__name__}; check that this machine reaches it") from None
-    except (ValueError, RecursionError):
-        raise FetchFailed(f"{address} is no JSON") from None
-    if not isinstance(found, dict):
-        raise FetchFailed(f"{address} is no JSON object")
-    return found
-
-
-def _is_safe(address: str) -> bool:
-    """Return whether nobody on the way can change what comes from a URL."""
-    try:
-        parts = urlsplit(address)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))

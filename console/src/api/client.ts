@@ -1,6 +1,7 @@
 /** The client of this page's server, and the documents that the console shows. */
 
 import { Client, type Schemas } from "epsparql";
+import { renew } from "./sign_in";
 
 export type { OntologyDocument as Ontology, QuerySummary, Schemas, StreamDocument, TrialDocument as Trial, TrialSide as Side, VersionDocument as Version } from "epsparql";
 export type Mark = Schemas["Mark"];
@@ -55,5 +56,12 @@ export const token = {
   },
 };
 
+/** Who signed in gets another token where one was refused, as when it has expired. */
+async function findToken(refused?: string | null): Promise<string> {
+  const renewed = refused ? await renew() : null;
+  if (renewed) sessionStorage.setItem(TOKEN, renewed);
+  return token.get();
+}
+
 /** Paths are relative, so the console also works below a proxy's prefix. A page goes on trying as long as it is open. */
-export const client = new Client(".", { token: token.get, patienceMs: Infinity });
+export const client = new Client(".", { token: findToken, patienceMs: Infinity });

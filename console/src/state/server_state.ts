@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { ApiError } from "epsparql";
 import { client, type Connector, type Ontology, type QuerySummary, type StreamDocument, token, type Trial } from "../api/client";
+import { end, forget } from "../api/sign_in";
 import { repeat } from "../api/polling";
 import { differences, type Pane, tab } from "./tabs";
 
@@ -142,8 +143,22 @@ function notReady(error: unknown): null {
 /** The banner says that a server which does not answer is asked again each second: `ask` tells its troubles, and never rejects. */
 export const poll = () => repeat(refresh, EVERY_MS);
 
+/** Take the token with which the issuer led back to this page, if it did. */
+export async function endSignIn(): Promise<void> {
+  try {
+    const found = await end();
+    if (found) token.set(found);
+  } catch (error) {
+    say("fault", error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Whether the server answers nothing, because it has no token, or refuses this one. */
+export const isTokenRefused = () => trouble.value?.code === "no-token" || trouble.value?.code === "invalid-token";
+
 /** Resolves once the server has answered with this token; then `trouble` tells a refusal. */
 export function useToken(text: string): Promise<void> {
+  forget();
   token.set(text.trim());
   asked.value = false;
   refused.clear();

@@ -76,6 +76,10 @@ def issuing(*keys: Key) -> Iterator[Issuer]:
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
+
         def log_message(self, *_: Any) -> None:
             pass
 

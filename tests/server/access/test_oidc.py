@@ -19,7 +19,7 @@ import pytest
 
 from epsparql.client import ApiError, Client, Closed
 from server.settings import Settings, SettingsError, settings_from
-from server.tokens import issuer_keys
+from server.tokens import issuer_documents
 from server.tokens.claim_rules import list_values, load_claim_rules
 from server.tokens.issuer_keys import IssuerKeys, IssuerSilent
 from server.tokens.jwt_verification import JwtVerifier, TokenRefused
@@ -200,12 +200,12 @@ def test_a_good_token(verify: Callable[[str], Any], issuer: Issuer, keys: dict[s
 
 
 @pytest.mark.parametrize(
-    "claims",
-    [{"aud": ["mail", "other"]}, {"exp": int(time.time()) - 5}, {"nbf": int(time.time()) + 25}, {"sub": "x" * 5_000}],
+    ("claims", "times_s"),
+    [({"aud": ["mail", "other"]}, {}), ({}, {"exp": -5}), ({}, {"nbf": 25}), ({"sub": "x" * 5_000}, {})],
     ids=["one of many audiences", "a clock that is late", "a clock that is early", "a long subject"],
 )
-def test_a_token_that_just_counts(verify: Callable[[str], Any], issuer: Issuer, claims: dict[str, Any]) -> None:
-    assert verify(issuer.token(**claims)).scopes == frozenset()
+def test_a_token_that_just_counts(verify: Callable[[str], Any], issuer: Issuer, claims: dict[str, Any], times_s: dict[str, int]) -> None:
+    assert verify(issuer.token(**claims, **{name: int(time.time()) + shift for name, shift in times_s.items()})).scopes == frozenset()
 
 
 def test_an_access_token_may_say_that_it_is_one(verify: Callable[[str], Any], issuer: Issuer) -> None:
@@ -390,9 +390,9 @@ def test_a_server_whose_issuer_is_silent(tmp_path: Path, keys: dict[str, Key]) -
         (DISCOVERY, {"issuer": None, "jwks_uri": "file:///etc/passwd"}, "jwks_uri is 'file:///etc/passwd'; it has to be a URL with https"),
         (DISCOVERY, {"issuer": None, "jwks_uri": "http://keys.example/"}, "it has to be a URL with https"),
         (DISCOVERY, {"issuer": None}, "its jwks_uri is 'None'"),
-        (DISCOVERY, b"<html>", "is no JSON"),
+        (DISCOVERY, b"<html>", "is no JSON object"),
         (DISCOVERY, [], "is no JSON object"),
-        (DISCOVERY, b"[" * 100_000, "is no JSON"),
+        (DISCOVERY, b"[" * 100_000, "is no JSON object"),
         ("/keys", b"[" + b" " * (1 << 18), "has more than 262144 bytes"),
         ("/keys", {"keys": []}, "has no public key for signatures with an id"),
         ("/keys", {"keys": [{"kty": "oct", "kid": "one", "k": "AAAA"}, {"kty": "RSA", "kid": "two", "use": "enc"}, {"kty": "RSA"}, 7]}, "has no public key"),
@@ -418,9 +418,34 @@ def test_a_key_that_is_malformed(turning: Turning) -> None:
 
 def test_a_slow_issuer_is_given_up(monkeypatch: pytest.MonkeyPatch, turning: Turning) -> None:
     issuer, _, verify = turning
-    monkeypatch.setattr(issuer_keys, "_ALL_S", -1.0)
+    monkeypatch.setattr(issuer_documents, "_ALL_S", -1.0)
     with pytest.raises(IssuerSilent, match="took more than"):
         verify(issuer.token())
+
+
+# ---------------------------------------------------------------- sign-in
+def test_a_server_without_a_client_offers_no_sign_in(guarded: str) -> None:
+    assert httpx.get(f"{guarded}/sign-in").json() is None
+    assert_problem(httpx.post(f"{guarded}/sign-in", json={"refresh_token": "a"}), 404, "no-sign-in")
+
+
+def test_where_users_sign_in(tmp_path: Path, keys: dict[str, Key]) -> None:
+    """An endpoint without https is none, and an issuer that is silent is told so."""
+    chosen = {"oidc_client_id": "console", "oidc_request": "scope=openid%20profile&audience=epsparql"}
+    with issuing(keys["ES256"]) as issuer, serving(tmp_path / "data", **settings_of(tmp_path, issuer), **chosen) as url:
+        about = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys", "token_endpoint": f"{issuer.url}/token"}
+        issuer.changed[DISCOVERY] = about | {"authorization_endpoint": f"{issuer.url}/authorize"}
+        asked = {"scope": "openid profile", "audience": "epsparql", "client_id": "console", "response_type": "code"}
+        assert httpx.get(f"{url}/sign-in").json() == {"address": f"{issuer.url}/authorize", "parameters": asked}
+        for document, words in ((b"[]", "the issuer cannot be asked"), ({"access_token": 7}, "the issuer gives no token: it answered 200")):
+            issuer.changed["/token"] = document
+            assert words in str(assert_problem(httpx.post(f"{url}/sign-in", json={"refresh_token": "a"}), 403, "sign-in-refused")["detail"])
+    with issuing(keys["ES256"]) as issuer, serving(tmp_path / "other", **settings_of(tmp_path, issuer), **chosen) as url:
+        issuer.changed[DISCOVERY] = about | {"issuer": issuer.url, "authorization_endpoint": "http://login.example/authorize"}
+        issuer.changed[DISCOVERY]["jwks_uri"] = f"{issuer.url}/keys"
+        assert "names no endpoints with https" in str(assert_problem(httpx.get(f"{url}/sign-in"), 403, "sign-in-refused")["detail"])
+    with serving(tmp_path / "silent", **settings_of(tmp_path, issuer), **chosen) as url:
+        assert_problem(httpx.get(f"{url}/sign-in"), 503, "issuer-silent")
 
 
 # ---------------------------------------------------------------- settings
@@ -430,6 +455,22 @@ def test_a_slow_issuer_is_given_up(monkeypatch: pytest.MonkeyPatch, turning: Tur
         (["--oidc-issuer", "https://login.example"], "--oidc-issuer needs --oidc-audience (whom the tokens are for) and --oidc-scopes"),
         (["--oidc-audience", "a"], "give --oidc-issuer too"),
         (["--oidc-issuer", "http://login.example", "--oidc-audience", "a", "--oidc-scopes", "RULES"], "give a URL with https"),
+        (["--oidc-client-id", "console"], "--oidc-client-id are about an issuer; give --oidc-issuer too"),
+        (
+            [
+                "--oidc-issuer",
+                "http://127.0.0.1",
+                "--oidc-audience",
+                "a",
+                "--oidc-scopes",
+                "RULES",
+                "--oidc-client-id",
+                "c",
+                "--oidc-request",
+                "client_id=d",
+            ],
+            "--oidc-request 'client_id=d': give parameters such as scope=openid&audience=epsparql",
+        ),
         (["--oidc-issuer", "login.example", "--oidc-audience", "a", "--oidc-scopes", "RULES"], "give a URL with https"),
         (["--oidc-issuer", "https://login.example", "--oidc-audience", "a", "--oidc-scopes", "none"], "--oidc-scopes none cannot be read"),
     ],
