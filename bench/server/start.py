@@ -19,9 +19,9 @@ from epsparql.client import Client
 from server.child_server import Child
 
 RUNNERS = ["inprocess", "spark"]
-_QUERY = "SELECT ?s ?v { { ?s <value> ?v } SEQ { ?s <value> ?w } WITHIN 10 FILTER (?w > ?v) }"
-_EVENTS = """{"s": "<a>", "p": "<value>", "o": 1, "at": "2026-01-01T00:00:00Z"}
-{"s": "<a>", "p": "<value>", "o": 2, "at": "2026-01-01T00:00:05Z"}
+_QUERY = "SELECT ?s ?v { { ?s <urn:value> ?v } SEQ { ?s <urn:value> ?w } WITHIN 10 FILTER (?w > ?v) }"
+_EVENTS = """{"s": "<urn:a>", "p": "<urn:value>", "o": 1, "at": "2026-01-01T00:00:00Z"}
+{"s": "<urn:a>", "p": "<urn:value>", "o": 2, "at": "2026-01-01T00:00:05Z"}
 """
 _SETTLE_S = 10.0
 
