@@ -45,7 +45,7 @@ _HEADER = "| setting | default | meaning |\n|---|---|---|"
 
 
 def table() -> str:
-    """Return the settings as a Markdown table, one row each, in the order of Settings."""
+    """Return the settings as a Markdown table, one row each with the first sentence of its help, in the order of Settings."""
     return "\n".join((_HEADER, *_rows())) + "\n"
 
 
@@ -69,7 +69,8 @@ def form_of(setting: Field[Any]) -> str:
 def _rows() -> Iterator[str]:
     for setting in fields(Settings):
         assert setting.default is not MISSING
-        yield f"| `{setting.name}` | {show_default(setting.default)} | {setting.metadata['about']} |"
+        sentence = setting.metadata["about"].partition(". ")[0].removesuffix(".")
+        yield f"| `{setting.name}` | {show_default(setting.default)} | {sentence}. |"
 
 
 def show_default(default: Any) -> str:
