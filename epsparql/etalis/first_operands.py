@@ -14,11 +14,11 @@ from functools import reduce
 
 from epsparql.deferred_methods import dataclass
 from epsparql.errors import Span
+from epsparql.etalis.bound_variables import list_bound
 from epsparql.etalis.header import split_header
-from epsparql.etalis.parser.aggregates import read_aggregate
 from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, read_program
 from epsparql.etalis.parser.syntax import Num, Struct, Term, as_struct, extend_to_close, join_goals, list_conjuncts, list_variables
-from epsparql.etalis.writer import is_nameless, write_pattern, write_quoted
+from epsparql.etalis.writer import write_pattern, write_quoted
 
 _JOINS = frozenset(f":{name}" for name in ("seq", "forall_seq", "and", "par", "equals", "meets", "during", "starts", "finishes"))
 _BEGUN_BY_THE_RIGHT = frozenset((":seq", ":forall_seq", ":and"))
@@ -60,7 +60,7 @@ def _write_rule(program: Program, rule: EventRule, chain: Term, n: int) -> tuple
     part = _select_part(program, chain, n, _Limits((), limits))
     if part is None:
         return None
-    bound = _list_bound(program, part)
+    bound = list_bound(program, part)
     if len(bound) > MAX_ARGUMENTS:
         return None
     event = write_quoted(f"{re.split('[:/#]', rule.head.name)[-1]}~{n}")
@@ -122,7 +122,7 @@ class _Limits:
 
     def put_around(self, program: Program, pattern: Term) -> Term:
         """Return a part of the chain under its durations, and those goals that the part decides."""
-        bound = {*_list_bound(program, pattern)}
+        bound = {*list_bound(program, pattern)}
         for duration in self.durations:
             pattern = Struct(":within", (pattern, duration), pattern.span)
         goals = [goal for goal in self.goals if {each.name for each in list_variables(goal)} <= bound and not _looks_at_time(goal)]
@@ -155,24 +155,3 @@ def _select_part(program: Program, pattern: Term, n: int, limits: _Limits) -> Te
 def _looks_at_time(goal: Term) -> bool:
     found = as_struct(goal)
     return found is not None and (found.name in _LOOK_AT_TIME or any(map(_looks_at_time, found.args)))
-
-
-def _list_bound(program: Program, pattern: Term) -> list[str]:
-    """Return the named variables that a pattern binds in each of its solutions, in the order of the text."""
-    match pattern:
-        case Struct(":where" | ":within" | ":ntimes" | ":cnot" | ":fnot", (inner, _)):
-            return _list_bound(program, inner)
-        case Struct(":seq", (left, Struct(":star_times" | "prolog"))):
-            return _list_bound(program, left)
-        case Struct(":<-", (head, _)):
-            return _list_bound(program, head)
-        case Struct(":or", (left, right)):
-            others = _list_bound(program, right)
-            return [name for name in _list_bound(program, left) if name in others]
-        case Struct("aggregate"):
-            found = read_aggregate(pattern, program.text)
-            return [*dict.fromkeys(each.name for each in (*found.keys, found.target) if not isinstance(each, Num))]
-        case Struct(name, (left, right)) if name.startswith(":"):
-            return [*dict.fromkeys((*_list_bound(program, left), *_list_bound(program, right)))]
-        case _:
-            return [*dict.fromkeys(each.name for each in list_variables(pattern) if not is_nameless(each))]

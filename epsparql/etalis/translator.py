@@ -30,6 +30,7 @@ from epsparql.etalis.parser.program import MAX_ARGUMENTS, EventRule, Program, Tr
 from epsparql.etalis.parser.syntax import Num, Struct, Term, VariableTerm, as_struct, list_variables, refuse
 from epsparql.etalis.parser.vocabulary import iri_of, is_iri
 from epsparql.etalis.patterns import Event, Patterns
+from epsparql.etalis.recursive_conditions import demand_conditions
 from epsparql.etalis.statics.conditions import Conditions, Translated, call
 from epsparql.etalis.statics.datalog import close_static_rules
 from epsparql.etalis.statics.goals import is_expression, variables_of
@@ -89,7 +90,8 @@ class _Translation:
         program.streams = program.streams or {a.DEFAULT_STREAM: None}
         self._streams = tuple(program.streams)
         knowledge = close_static_rules(program)
-        self._static = {*knowledge.rows, *knowledge.statics.conditions}
+        self._static = {*knowledge.rows, *knowledge.statics.conditions, *knowledge.statics.demanded}
+        demand_conditions(program, knowledge.statics)
         self._conditions = Conditions(program, knowledge)
         heads = frozenset(_indicator(predicate_atom(head, program)) for rule in program.rules for head in (rule.head, *_list_inner_heads(rule.body)))
         self._patterns = Patterns(program, self._conditions, policy, heads)
@@ -115,7 +117,7 @@ class _Translation:
         written = [event for event in selected if event in heads] if into is not None else []
         read = [event for event in self._patterns.read if event in heads or event in sought]
         self._own = [event for event in dict.fromkeys((*read, *(heads if self._told else written))) if not is_iri(event[0])]
-        rules = [input_rule(name, arity, self._streams) for name, arity in self._own]
+        rules = [input_rule(name, arity, self._streams) for name, arity in self._own if (name, arity) not in self._program.hidden]
         for head, parts, pattern, label in derived:
             if is_iri(head[0]) or head in self._own:
                 rules.append(event_rule(head[0], parts, pattern, self._streams, label, marked=head in written))
@@ -133,7 +135,7 @@ class _Translation:
         widest = max((arity for _, arity in selected), default=0)
         shown = (EVENT, *([ARGUMENTS] if arities else []), *(Variable(f"a{k}") for k in range(1, widest + 1)))
         query = a.Select(join_union(patterns), shown, True, self._streams, rules=tuple(rules), program=True, into=into)
-        warnings = (*self._program.warnings, *doubt_program(self._program, self._policy))
+        warnings = tuple(dict.fromkeys((*self._program.warnings, *doubt_program(self._program, self._policy))))  # a pattern with calls stands twice
         sources = {stream: span for stream, span in self._program.streams.items() if span is not None}
         return TranslatedProgram(query, self._policy, warnings, sources, tuple(self._program.places))
 
@@ -242,7 +244,8 @@ class _Translation:
         """Return the events that the program names and reports."""
         program = self._program
         defined = heads if program.reports_defined else {}
-        return [event for event in self._list_known(heads) if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
+        known = [event for event in self._list_known(heads) if event not in program.hidden]
+        return [event for event in known if event in defined or any(_selects(trigger, event) for trigger in program.triggers)]
 
     def _report_events(self, heads: Mapping[Event, None], selected: Iterable[Event]) -> list[a.Pattern]:
         """Return the patterns of all events that are reported."""

@@ -74,6 +74,7 @@ class Program:
     prefixes: dict[str, str] = field(default_factory=lambda: dict(_PREFIXES))
     dynamic: set[tuple[str, int]] = field(default_factory=set)
     warnings: list[Warning_] = field(default_factory=list)
+    hidden: set[tuple[str, int]] = field(default_factory=set)  # events of rules that the text does not have; nobody sends or sees them
     outputs: list[Span] = field(default_factory=list)  # the names of triggers and of into_stream, where they stand
     places: list[tuple[object, Span]] = field(default_factory=list)  # of the patterns that events match, and of what waits for time
 

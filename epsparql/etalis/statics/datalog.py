@@ -3,7 +3,7 @@
 """
 
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import islice
@@ -55,7 +55,7 @@ def close_static_rules(program: Program) -> Knowledge:
             break
         statics.relations = set(statics.relations) - conditions
         statics.conditions |= {key: by_key[key] for key in conditions}
-        _refuse_recursive_conditions(program, statics)
+        _demand_recursive_conditions(statics, by_key)
     closed = _Closure(program, statics, {key: rules for key, rules in by_key.items() if key in statics.relations})
     closed.close()
     return Knowledge(statics, closed.rows, closed.list_answers)
@@ -98,20 +98,45 @@ def reads_background(goal: Term) -> bool:
     return any(is_iri(atom.name) for atom in _list_atoms(goal))
 
 
-def _refuse_recursive_conditions(program: Program, statics: Statics) -> None:
-    calls = {key: {_predicate_key(goal): rule for rule in rules for goal in _list_atoms(rule.body)} for key, rules in statics.conditions.items()}
+def _demand_recursive_conditions(statics: Statics, by_key: Mapping[Key, list[StaticRule]]) -> None:
+    """Find the conditions that rest on themselves, and all that rests on these; none of them can be unfolded.
+
+    Their recursion is over lists. Raises: EleRefused.
+    """
+    calls = {key: {_predicate_key(goal) for rule in rules for goal in _list_atoms(rule.body)} for key, rules in by_key.items()}
+    found = [*statics.demanded]
     for key in statics.conditions:
-        reached, pending = set[Key](), [key]
-        while pending:
-            for called, rule in calls.get(pending.pop(), {}).items():
-                if called == key:
-                    expected = "rules that bind their variables by themselves; over the background, a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
-                    if any(isinstance(argument, ListTerm) for each in statics.conditions[key] for argument in each.head.args):
-                        expected = "functions of lists such as member, length and sum_list, or a body that binds the list"
-                    refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, program.text, expected)
-                if called not in reached:
-                    reached.add(called)
-                    pending.append(called)
+        if key in _list_reached(calls, key):
+            _check_recursion(statics, key, [each for each in calls[key] if each == key or key in _list_reached(calls, each)])
+            found.append(key)
+    while found:
+        key = found.pop()
+        statics.demanded[key] = by_key[key]
+        found += [caller for caller, called in calls.items() if key in called and caller not in statics.demanded]
+    statics.relations = set(statics.relations) - statics.demanded.keys()
+    statics.conditions = {key: rules for key, rules in statics.conditions.items() if key not in statics.demanded}
+
+
+def _list_reached(calls: Mapping[Key, set[Key]], key: Key) -> set[Key]:
+    """Return the predicates that rules for a predicate call, and those that these call."""
+    reached, pending = set[Key](), [key]
+    while pending:
+        new = calls.get(pending.pop(), set()) - reached
+        reached |= new
+        pending += new
+    return reached
+
+
+def _check_recursion(statics: Statics, key: Key, loop: Collection[Key]) -> None:
+    """Check that each rule for a condition that calls one of its loop takes a list apart. Raises: EleRefused."""
+    for rule in statics.conditions[key]:
+        is_inner = any(_predicate_key(goal) in loop for goal in _list_atoms(rule.body))
+        if is_inner and not any(isinstance(argument, ListTerm) and argument.tail is not None for argument in rule.head.args):
+            expected = (
+                "a list in the head, such as [X|T]; rules that bind their variables by themselves; over the background, "
+                "a CONSTRUCT ... INTO BACKGROUND of EP-SPARQL"
+            )
+            refuse(f"the condition {key[0]}/{key[1]} is recursive", rule.span, statics.text, expected)
 
 
 def _predicate_key(goal: Struct) -> Key:

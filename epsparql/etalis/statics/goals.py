@@ -72,6 +72,7 @@ class Statics:
     program: Program
     relations: Set[Key] = field(default_factory=set)
     conditions: dict[Key, list[StaticRule]] = field(default_factory=dict)
+    demanded: dict[Key, list[StaticRule]] = field(default_factory=dict)  # those that are evaluated on demand, by events
     _numbers: "count[int]" = field(default_factory=count)
     _orders: dict[tuple[tuple[int, ...], frozenset[str]], tuple[list[Term], Order]] = field(default_factory=dict)
     _unfolded: int = 0
@@ -87,7 +88,7 @@ class Statics:
 
     def is_own(self, key: Key) -> bool:
         """Return whether the program has facts or rules for a predicate; a goal of the language with this name is hidden."""
-        return key in self.relations or key in self.conditions
+        return key in self.relations or key in self.conditions or key in self.demanded
 
     def is_function(self, key: Key) -> bool:
         return key in FUNCTIONS and not self.is_own(key)
@@ -131,6 +132,9 @@ class Statics:
             return [self._expand_findall(atom)]
         if key in (("\\+", 1), ("not", 1)):
             return [Struct("\\+", (self._conjunction(atom.args[0], atom),), atom.span)]
+        if key in self.demanded:
+            message = f"the recursive condition {atom.indicator} stands inside of another goal"
+            refuse(message, atom.span, self.text, "the condition by itself, beside other goals; or a function of lists such as length or sum_list")
         if key in self.conditions:
             return self._unfold(atom, self.conditions[key])
         if key in self.relations:
