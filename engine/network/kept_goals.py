@@ -10,8 +10,9 @@ it rested on. Partial solutions of a unit (`Unit`) are found by giving it once m
 of end.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,13 @@ from engine.network.host_calls import KernelHost
 from engine.network.kernel_arrays import Goals
 from engine.network.permissive_plan import Deciding, Target, make_permissive
 from engine.network.placed_query import Planned
-from engine.physical_plan.plan import Fact, Fragment, Unit
+from engine.physical_plan.plan import Fact, Fragment, LastingSide, Unit
 from engine.physical_plan.plan_difference import Difference
 from engine.state_size import Quota
 from engine.triples.relation import without
 
 Ints = NDArray[np.int64]
+NONE = np.zeros(0, np.int64)
 MORE = 2
 """Where negative parts let all pass, a query's timeless solutions may have this many times its limits."""
 
@@ -184,7 +186,9 @@ def _review_goals(host: KernelHost, planned: Planned, fragment: Fragment, units:
         return
     unseen = _find_unseen(planned)
     shadow, place, deciding = _place_shadow(host, planned, fragment, stands)
-    _hand_on_decided(shadow, place, deciding, {store - first: goals for store, goals in stands.items()}, unseen)
+    kept = {store - first: goals for store, goals in stands.items()}
+    pairs = {store: _NewPairs.from_plan(planned, fragment, side.pairs, kept) for store, side in deciding.items() if side.pairs is not None}
+    _hand_on_decided(shadow, place, deciding, kept, unseen, pairs)
     if shadow.failures:
         host.fail_query(planned, f"with the background as it is now, {shadow.failures[0].reason}")
         return
@@ -265,12 +269,34 @@ def _place_shadow(host: KernelHost, planned: Planned, fragment: Fragment, stands
     return shadow, there.at.node, deciding
 
 
-def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, Deciding], stands: dict[int, Goals], unseen: Ints) -> None:
+class _NewPairs(NamedTuple):
+    """Tells which solutions of an optional join are pairs of a timeless solution that it has decided on before."""
+
+    decided: frozenset[bytes]  # the solutions that it decided on: all their columns, and those that their pattern has
+    known: frozenset[bytes]
+    others: Ints
+
+    @classmethod
+    def from_plan(cls, planned: Planned, fragment: Fragment, side: LastingSide, stands: dict[int, Goals]) -> "_NewPairs":
+        before = next(number for number, target in fragment.sets.items() if target == side.decided)
+        goals, others = stands.get(_store_of((before, c.LEFT))), _find_others(planned, side.columns)
+        rows = np.zeros((0, c.VAR + len(planned.columns)), np.int64) if goals is None else goals.timeless
+        return cls(frozenset(_key_rows(rows, NONE)), frozenset(_key_rows(rows, others)), others)
+
+    def find(self, rows: Ints) -> list[bool]:
+        keys = zip(_key_rows(rows, NONE), _key_rows(rows, self.others), strict=True)
+        return [known in self.known and whole not in self.decided for whole, known in keys]
+
+
+def _hand_on_decided(
+    shadow: KernelHost, place: int, deciding: dict[int, Deciding], stands: dict[int, Goals], unseen: Ints, pairs: Mapping[int, _NewPairs]
+) -> None:  # fmt: skip
     """Let the timeless solutions at sides that decide pass by themselves, unless they are among those kept there:
     these were decided otherwise.
 
     `stands` are the query's goals, and `deciding` the sides, by stores from the query's first on. What passes one
-    side may come to another, so this goes round until nothing new comes.
+    side may come to another, so this goes round until nothing new comes. New `pairs` of solutions that were decided
+    on before do not pass.
     """
     kept = {store: dict(zip(_key_rows(stands[store].timeless, unseen), stands[store].timeless, strict=True)) for store in deciding if store in stands}
     passed, width = dict.fromkeys(deciding, 0), width_of(shadow.arrays.net)
@@ -282,10 +308,11 @@ def _hand_on_decided(shadow: KernelHost, place: int, deciding: dict[int, Decidin
             passed[store] += len(rows)
             going |= len(rows) > 0
             new, places = [], []
-            for key, row in zip(_key_rows(rows, unseen), rows, strict=True):
+            late = pairs[store].find(rows) if store in pairs else [False] * len(rows)
+            for key, row, is_late in zip(_key_rows(rows, unseen), rows, late, strict=True):
                 was = kept.get(store, {}).get(key)
                 target = side.alone if was is None else side.decided
-                if target is not None:
+                if target is not None and not (is_late and was is None):
                     new.append(row if was is None else to_width(was[None], width)[0])
                     places.append((place + target[0], target[1]))
             if new:

@@ -11,7 +11,7 @@ from engine.aggregation.order_limit import ModifiersCollector
 from engine.kernel.state import layout as c
 from engine.network.host_calls import KernelHost
 from engine.network.placed_query import OPTIONALS
-from engine.physical_plan.plan import NO_ROWS, Fragment, Node, RowRange
+from engine.physical_plan.plan import NO_ROWS, Fragment, LastingSide, Node, RowRange
 from epsparql.deferred_methods import dataclass
 
 Target = tuple[int, int]
@@ -24,6 +24,7 @@ class Deciding(NamedTuple):
     held: int  # the store of that network, from the query's first on, that has the side's solutions
     alone: Target  # where those go by themselves that may pass so
     decided: Target | None  # where those go that were decided on, as they are kept; None: they do not pass by themselves
+    pairs: LastingSide | None = None  # of a set behind an optional join: where that decided; a new pair of such a solution does not pass
 
 
 @dataclass(slots=True)
@@ -67,6 +68,8 @@ def make_permissive(fragment: Fragment, host: KernelHost) -> tuple[Fragment, dic
     made = _Permissive(replace(fragment, nodes=[replace(row, gate=c.NONE) for row in fragment.nodes]))
     for node, row in enumerate(fragment.nodes):
         _let_pass(made, node, row.kind, host)
+    for number, side in fragment.paired.items():
+        _let_decided_pass(made, (number, c.LEFT), (number, c.LEFT), (number, c.LEFT), side)
     edges = [edge if k in made.direct else made.instead.get(edge, edge) for k, edge in enumerate(made.edges)]
     facts = [
         replace(fact, node=at[0], side=at[1]) for fact in fragment.facts for at in [made.instead.get((fact.node, fact.side), (fact.node, fact.side))]
@@ -106,9 +109,11 @@ def _let_pass(made: _Permissive, node: int, kind: int, host: KernelHost) -> None
         made.instead[node, c.LEFT] = made.passing([(node, c.LEFT), *onwards], direct=True)
 
 
-def _let_decided_pass(made: _Permissive, target: Target, alone: Target, decided: Target | None = None) -> None:
+def _let_decided_pass(
+    made: _Permissive, target: Target, alone: Target, decided: Target | None = None, pairs: LastingSide | None = None
+) -> None:  # fmt: skip
     made.instead[target] = held = made.holding()
-    made.deciding[c.SIDES * target[0] + target[1]] = Deciding(c.SIDES * held[0] + held[1], alone, decided)
+    made.deciding[c.SIDES * target[0] + target[1]] = Deciding(c.SIDES * held[0] + held[1], alone, decided, pairs)
 
 
 def _as_join(row: Node) -> None:

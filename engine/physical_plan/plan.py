@@ -247,8 +247,7 @@ class TemplateTriple(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastingSide:
-    """Says how long a side keeps timeless solutions of an optional join: as long as the solution that was decided on
-    stands.
+    """Says how long timeless solutions of an optional join stand: as long as the solution that was decided on does.
 
     `decided` is the side at which that came, and `columns` are its columns.
     """
@@ -295,6 +294,9 @@ class Fragment:
     paths: list[PathJoin] = field(default_factory=list)
     deciding: dict[tuple[int, int], bool] = field(default_factory=dict)  # sides at which solutions are decided on, and whether timeless ones are
     lasting: dict[tuple[int, int], LastingSide] = field(default_factory=dict)  # sides at which what was decided stays
+    optionals: dict[int, LastingSide] = field(default_factory=dict)  # optional joins, and where they decide
+    projected: list[range] = field(default_factory=list)  # nodes below a DISTINCT, which leaves out columns
+    paired: dict[int, LastingSide] = field(default_factory=dict)  # sets behind optional joins that are projected, and where these decide
     sets: dict[int, tuple[int, int]] = field(default_factory=dict)  # nodes behind all others that hand on each timeless solution once, and where to
     inquiries: list[Inquiry] = field(default_factory=list)
     columns: dict[Variable, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ def sign_plan(fragment: Fragment) -> str:
     alike keep the same goals.
 
     Terms stay out: they are the text's. FINDs keep nothing. Sets of timeless solutions stay out too, since older
-    snapshots have none.
+    snapshots have none, but for those behind optional joins.
     """
     digest = hashlib.blake2b(digest_size=16)
     names = {column: variable.name for variable, column in fragment.columns.items()}
@@ -29,6 +29,8 @@ def sign_plan(fragment: Fragment) -> str:
     for number, node in enumerate(fragment.nodes):
         if node.kind != c.FIND and number not in fragment.sets:
             digest.update(repr(_described(fragment, number, node, names)).encode())
+    if fragment.paired:
+        digest.update(b"pairs")  # without what these sets have kept, they would not tell old pairs from new ones
     return digest.hexdigest()
 
 

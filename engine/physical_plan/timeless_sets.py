@@ -18,6 +18,8 @@ SETS_THEMSELVES = (c.OUT, c.COLLECT)
 def add_sets(fragment: Fragment) -> None:
     """Place a set behind each join with a path, and one before each side that decides.
 
+    Another stands behind each optional join below a DISTINCT, whose rows do not tell which pairs brought them.
+
     They stand behind all other nodes, and a plan has the same nodes over every background. Where no timeless solution
     may come, nothing goes through them.
     """
@@ -39,6 +41,20 @@ def add_sets(fragment: Fragment) -> None:
             fragment.facts[k] = replace(fact, node=instead[fact.node, fact.side][0], side=c.LEFT)
     for target, timeless in fragment.deciding.items():
         _add_set(fragment, target, used=timeless)
+    _add_pair_sets(fragment)
+
+
+def _add_pair_sets(fragment: Fragment) -> None:
+    """Place the sets behind optional joins last, since snapshots of before have the others at their places."""
+    for number, side in fragment.optionals.items():
+        if not any(number in nodes for nodes in fragment.projected):
+            continue
+        first, n = fragment.nodes[number].edges
+        reader = fragment.edges[first]
+        used = n > 0 and fragment.deciding[side.decided] and fragment.nodes[reader[0]].kind not in SETS_THEMSELVES
+        if used:
+            fragment.edges[first], fragment.paired[len(fragment.nodes)] = (len(fragment.nodes), c.LEFT), side
+        _add_set(fragment, reader, used=used)
 
 
 def _add_set(fragment: Fragment, reader: Target, *, used: bool) -> None:

@@ -108,10 +108,13 @@ def plan_sub_select(builder: PlanBuilder, pattern: a.SubSelect, target: Target, 
     if not gathers_instant(pattern):
         columns = [builder.column(v) for v in pattern.projection]
         target = (builder.add_move(target, [(k, k) for k in columns], once=True), c.LEFT) if pattern.distinct else target
+    first = len(builder.fragment.nodes)
     if pattern.modifiers == a.PLAIN:
         builder.plan_pattern(pattern.pattern, target, span)
     else:
         plan_modifiers(builder, pattern, target)
+    if pattern.distinct:
+        builder.fragment.projected.append(range(first, len(builder.fragment.nodes)))
 
 
 def plan_modifiers(builder: PlanBuilder, select: a.Select | a.SubSelect, target: Target, rank: Variable | None = None) -> int | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from engine.kernel.state import layout as c
 from engine.pattern_scope import Scope, asks_identity, list_conjuncts, span_of
 from engine.physical_plan.join_trees import Linear, Pairing
-from engine.physical_plan.plan import Node, PairNodes
+from engine.physical_plan.plan import LastingSide, Node, PairNodes
 from engine.planner.builder.background_probe import plan_undecided
 from engine.planner.builder.interval_network import find_waiting
 from engine.planner.builder.join_nodes import PlacedJoin, add_join
@@ -90,7 +90,9 @@ def plan_optional(builder: PlanBuilder, pattern: a.LeftJoin | a.EqLeftJoin | a.S
         note_subject(builder, number, pattern.left, pattern.right)
     if kept.timeless and c.FOREVER not in bounds.lives:
         builder.fragment.forgetful.add(number)
-    builder.fragment.deciding[number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT] = kept.timeless
+    side = number, c.RIGHT if kind == c.OPTIONALSEQ else c.LEFT
+    builder.fragment.deciding[side] = kept.timeless
+    builder.fragment.optionals[number] = LastingSide(side, frozenset(builder.column(variable) for variable in kept.possible))
     if kind == c.OPTIONALSEQ:
         if not y.timeless:
             builder.fragment.strict.add((number, c.LEFT))

@@ -111,6 +111,7 @@ def agree(
 # ---------------------------------------------------------------- by hand
 K, L, A, B, C = "?s :K ?k", "?s :L ?l", "?s :A ?a", "?s :B ?b", "?s :C ?c"
 SHORT = "getDURATION() < 'PT2S'^^xsd:duration"
+PROJECTED = f"{{ SELECT DISTINCT ?s WHERE {{ {{ {L} }} OPTIONAL {{ {K} }} }} }}"
 CASES = [
     pytest.param(f"{A} . {K}", "A(1)@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="added and dropped"),
     pytest.param(f"{A} . {K} . {C}", "A@1 C@3", "1 add K(k)", ["1-3"], id="added between two that it stands between"),
@@ -172,6 +173,24 @@ CASES = [
         "0 add K(k) L(l)|1 replace L(l)",
         ["1"],
         id="what OPTIONALSEQ added goes",
+    ),
+    pytest.param(
+        f"{PROJECTED} SEQ {{ {A} }}", "A@1 A(2)@3", "0 add K(k) L(l)|1 replace L(l) K(m)", ["1"], id="a pair that came late brings no projection"
+    ),
+    pytest.param(
+        f"{PROJECTED} SEQ {{ {A} }}", "A@1 A(2)@3", "0 add K(k) L(l) K(m)|1 replace L(l) K(m)", ["1", "3"], id="of two pairs of a projection one goes"
+    ),
+    pytest.param(f"{PROJECTED} SEQ {{ {A} }}", "A@1 A(2)@3", "0 add K(k) L(l)|1 replace L(n) K(m)", ["1", "3"], id="a projection has a new reason"),
+    pytest.param(
+        f"{PROJECTED} SEQ {{ {A} }}", "X@1 X@2 A@3", "0 add L(l)|1 add K(k)|2 replace L(l)", ["3"], id="a projection of what was decided alone"
+    ),
+    pytest.param(f"{PROJECTED} SEQ {{ {A} }}", "X@1 X@2 A@3", "0 add L(l) K(k)|1 replace L(l)|2 add K(k)", [], id="a projection was decided on once"),
+    pytest.param(
+        f"{PROJECTED} OPTIONAL {{ ?s :K ?m }}",
+        "A@1 A(2)@2",
+        "0 add K(k) L(l)|1 replace L(n) K(m)",
+        ["1"],
+        id="a new reason is no new projection",
     ),
     pytest.param(f"{{ {A} FILTER EXISTS {{ {K} }} }}", "A@1 A(2)@2 A(3)@3", "1 add K(k)|2 drop", ["2"], id="EXISTS"),
     pytest.param(f"{{ {A} FILTER NOT EXISTS {{ {K} FILTER(?k > ?a) }} }}", "A(1)@1 A(5)@2", "0 add K(2) K(3)", ["2"], id="NOT EXISTS with a filter"),
