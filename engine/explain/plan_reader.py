@@ -16,12 +16,13 @@ from engine.expressions.nondeterministic import NAMELESS
 from engine.expressions.temporal import format_instant
 from engine.kernel.state import layout as c
 from engine.network.placed_query import POLICIES
-from engine.pattern_scope import list_conjuncts
+from engine.pattern_scope import list_conjuncts, variables_of
 from engine.physical_plan.filter_compiler import compile_filter
 from engine.physical_plan.operator_names import OPERATORS, RELATION_WORDS
 from engine.physical_plan.plan import Fragment, Node, RowRange, Scan
 from engine.physical_plan.recipes import make_recipe
 from engine.planner.operators.without import LIFTED
+from engine.rewrite.join_instances import ADDED
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import CHRONOLOGICAL, RECENT, RECENT_LONGEST
@@ -226,6 +227,8 @@ class Reader:
         absent = self._columns(row.key2)
         gated = "after the left side of SEQ" if row.kind == c.JOIN and row.gate != c.NONE else ""
         counted = "reset by" if row.kind == c.ONCE else "absent:"
+        if row.kind == c.INSTANCES and row.column:
+            condition = f"in order, up to {self.names[row.column]}"
         return words(policy, named, condition, gated, f"({counted} what agrees on {' '.join(absent)})" if absent else "")
 
     def _policy_of(self, row: Node) -> str:
@@ -301,7 +304,8 @@ class Reader:
         if at < 0:
             return ()
         texts, places = self.outliner.texts, self.written.conditions
-        return tuple(Check(texts.write_expression(each), self._decider(each), depth > places.get(each, depth)) for each in self._conditions(at))
+        conditions = [each for each in self._conditions(at) if ADDED not in variables_of(each)]  # that an instance came before is no one's condition
+        return tuple(Check(texts.write_expression(each), self._decider(each), depth > places.get(each, depth)) for each in conditions)
 
     def _decider(self, condition: a.Expression) -> str:
         """Return who decides a condition by itself. The host decides what the bytecode cannot say anything of."""
@@ -337,7 +341,7 @@ def kept_by(row: Node) -> tuple[Kept, ...]:
 def _kept_at_all(row: Node) -> tuple[Kept, ...]:
     left, right, absent = row.life_left, row.life_right, row.life_blocker
     match row.kind:
-        case c.PASS | c.EXTEND | c.MARK:
+        case c.PASS | c.EXTEND | c.MARK | c.INSTANCES:
             return ()
         case c.ONCE:
             return (Kept("keys let through", _life(left if left == c.FOREVER else left + 1)),)

@@ -117,11 +117,11 @@ def _find_inner(pattern: a.Pattern, *, outermost: bool) -> a.Pattern | None:
 
 def select_first_operands(query: a.Query, n: int) -> a.Select | None:
     """Return the query of the solutions of the first `n` operands of each chain that has more; None if there is none, or
-    they are no part of a chain by themselves.
+    they are no part of a chain by themselves, or have no instances of their own.
 
     Of the conditions on the whole chain, it has those that the first operands decide, and the longest duration.
     """
-    if isinstance(query, a.BackgroundRule) or query.sources.windows or (isinstance(query, a.Select) and query.program):
+    if isinstance(query, a.BackgroundRule) or query.sources.windows or (isinstance(query, a.Select) and (query.program or query.parameters)):
         return None
     operands = find_operands(query)
     if n < 1 or all(last - first < n for first, last in operands.chains):

@@ -8,7 +8,7 @@ from server.registrations.catalog_view import CatalogView
 from server.registrations.catch_up_rules import conflict_fault
 
 
-def check_parameters_wish(catalog: CatalogView, name: str, text: str, emit: str, *, starts_now: bool) -> None:
+def check_parameters_wish(catalog: CatalogView, name: str, text: str, emit: str, *, starts_now: bool, notify_at: int | None) -> None:
     """Check that a query may have this name, and PARAMETERS with these options. Raises: Fault 400, 409."""
     owner, _, instance = name.rpartition("/")
     if owner and (known := catalog.log.catalogue.queries.get(owner)) is not None and get_shape(known.text).parameters:
@@ -20,6 +20,8 @@ def check_parameters_wish(catalog: CatalogView, name: str, text: str, emit: str,
     if not starts_now:
         detail = "an instance has solutions of what comes after it was added, so a query with PARAMETERS reads from now on"
         raise bad_request("parameters", detail, expected="from now", query=name)
+    if notify_at is not None:
+        raise bad_request("parameters", "the first operands of a query with PARAMETERS have no instances", expected="no notify_at", query=name)
     if (below := next((each for each in list(catalog.log.catalogue.queries) if each.startswith(f"{name}/")), None)) is not None:
         raise _name_fault(name, f"a token for an instance of it would be one for {below!r}")
 

@@ -43,10 +43,14 @@ _LINES: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
+            "application/json": {
+                "schema": {"type": "object", "description": "One instance"},
+                "example": {"id": "ann", "values": {"room": "<http://example.org/hall>", "limit": 25}},
+            },
             NDJSON: {
                 "schema": {"type": "string", "description": "An instance a line; `values` null removes it"},
                 "example": '{"id": "ann", "values": {"room": "<http://example.org/hall>", "limit": 25}}\n',
-            }
+            },
         },
     }
 }

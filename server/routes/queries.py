@@ -637,7 +637,7 @@ async def check_wish(service: Service, name: str, wish: Wish) -> tuple[Warning_,
     if wish.emit == REVISED:
         check_revised_text(name, wish.text, wish.policy)
         check_revised_place(service.settings.data, name)
-    check_parameters_wish(service.catalog, name, wish.text, wish.emit, starts_now=wish.start in (None, NOW))
+    check_parameters_wish(service.catalog, name, wish.text, wish.emit, starts_now=wish.start in (None, NOW), notify_at=wish.notify_at)
     return warnings
 
 

@@ -4530,6 +4530,16 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "id": "ann",
+                 *       "values": {
+                 *         "room": "<http://example.org/hall>",
+                 *         "limit": 25
+                 *       }
+                 *     }
+                 */
+                "application/json": Record<string, never>;
                 /** @example {"id": "ann", "values": {"room": "<http://example.org/hall>", "limit": 25}} */
                 "application/x-ndjson": string;
             };

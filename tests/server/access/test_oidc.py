@@ -242,7 +242,10 @@ def test_a_claim_of_many_values_is_read_in_part() -> None:
     ("text", "reason"),
     [
         ("", "holds no rule; a line is '<claim>=<value> <scopes>'"),
-        ("groups=a write:b\n", ":1: expected scopes out of admin, metrics, ingest:<stream>, read:<query>, found 'write:b'"),
+        (
+            "groups=a write:b\n",
+            ":1: expected scopes out of admin, metrics, ingest:<stream>, read:<query>, read:<query>/<instance>, instances:<query>, found 'write:b'",
+        ),
         ("\ngroups=a\n", ":2: found 'groups=a'"),
         ("groups admin\n", ":1: found 'groups admin'"),
         ("groups= admin\n", ":1: found 'groups= admin'"),

@@ -241,7 +241,10 @@ def test_tokens_change_while_the_server_runs(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["make", "read"], "expected scopes out of admin, metrics, ingest:<stream>, read:<query>, found 'read'"),
+        (
+            ["make", "read"],
+            "expected scopes out of admin, metrics, ingest:<stream>, read:<query>, read:<query>/<instance>, instances:<query>, found 'read'",
+        ),
         (["make", "admin", "--note", "two\nlines"], "--note has one line"),
         (["revoke", "abc"], "give at least 8 digits"),
         (["revoke", "0123456789ab"], "has 0 tokens whose SHA-256 begins with '0123456789ab'"),

@@ -157,7 +157,7 @@ def test_instances_outlive_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_are_refused(http: httpx.Client, body: Any, code: str, told: str) -> None:
-    path = register(http, "refused") if http.get("/queries/refused").status_code == 404 else "/queries/refused/instances"
+    path = register(http, "values") if http.get("/queries/values").status_code == 404 else "/queries/values/instances"
     refused = http.put(f"{path}/ann", json=body)
     assert (refused.status_code, refused.json()["code"]) == (400, code), refused.text
     assert told in refused.json()["detail"] + str(refused.json().get("expected"))
@@ -170,17 +170,17 @@ def test_ids_and_queries_that_are_refused(http: httpx.Client) -> None:
     path = register(http, "doors")
     for name in ("a%20b", "a%22b", "a%2Fb", "x" * 201):
         assert http.put(f"{path}/{name}", json=values("ann", "hall", 1)).json()["code"] == "instance-id", name
-    plain = http.put("/queries/plain", content="SELECT ?s WHERE { ?s ?p ?o }", headers={"content-type": "application/sparql-query"})
+    plain = http.put("/queries/without-parameters", content="SELECT ?s WHERE { ?s ?p ?o }", headers={"content-type": "application/sparql-query"})
     assert plain.status_code == 201
-    refused = http.put("/queries/plain/instances/ann", json={})
+    refused = http.put("/queries/without-parameters/instances/ann", json={})
     assert (refused.status_code, refused.json()["code"]) == (409, "no-parameters")
     assert http.put("/queries/nowhere/instances/ann", json={}).status_code == 404
     assert http.post(path, content=b"\n", headers={"content-type": "application/x-ndjson"}).json()["code"] == "empty"
     assert http.post(path, content=b"{}", headers={"content-type": "text/csv"}).status_code == 415
     for action in ("pause",):
         assert http.post(f"/queries/doors/{action}").json()["code"] == "parameters"
-    for options in ({"from": "beginning"}, {"emit": "revised"}, {"policy": "recent"}):
-        assert http.put("/queries/other", json={"query": TEXT % "doors", **options}).status_code == 400, options
+    for options in ({"from": "beginning"}, {"emit": "revised"}, {"policy": "recent"}, {"notify_at": 1}):
+        assert http.put("/queries/parametric-other", json={"query": TEXT % "doors", **options}).status_code in (400, 409), options
     assert http.put("/queries/doors%2Fann", json={"query": "SELECT ?s WHERE { ?s ?p ?o }"}).json()["code"] == "name-of-instance"
     promoted = http.put("/queries/doors?replace=promote", json={"query": (TEXT % "doors").replace("?v >", "?v >=")})
     assert promoted.json()["code"] == "parameters"
