@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from engine.aggregation.term_values import TermValues, Value
+from engine.aggregation.term_values import TermValues, Total, Value
 from engine.expressions import numeric, temporal
 from engine.expressions.evaluator import ExpressionError, term_of
 from engine.expressions.values import Duration, Number, NumericType
@@ -34,10 +34,29 @@ class Sum:
         self._total: Number | Duration | None = None  # once asked for, until a value comes or leaves
 
     def add(self, value: Value, worth: TermValues) -> None:
-        self._count_addend(worth.read_addend(value), 1)
+        if isinstance(value, dict):
+            self._count_total(value, 1)
+        else:
+            self._count_addend(worth.read_addend(value), 1)
 
     def drop(self, value: Value, worth: TermValues) -> None:
-        self._count_addend(worth.read_addend(value), -1)
+        if isinstance(value, dict):
+            self._count_total(value, -1)
+        else:
+            self._count_addend(worth.read_addend(value), -1)
+
+    def _count_total(self, total: Total, by: int) -> None:
+        """Count what many addends are together. Beside doubles, integers count as their part of the floating sum."""
+        self.n += by * total["n"]
+        self._total = None
+        if total["shift"] and total["wide"]:
+            self.doubles += by * total["wide"]
+            self.floating += by * total["units"] << SMALLEST - total["shift"]
+        elif total["wide"]:
+            self.decimals += by * total["wide"]
+            self.decimal = numeric.WHOLE.add(self.decimal, by * Decimal(total["units"]).scaleb(-total["scale"], numeric.WHOLE))
+        else:
+            self.integer += by * (total["units"] >> total["shift"]) // 10 ** total["scale"]
 
     def _count_addend(self, number: Number | Duration | None, by: int) -> None:
         self.n += by
@@ -107,6 +126,9 @@ class Sum:
         return [counts, self.integer, str(self.decimal), self.floating, *([self.durations, str(self.micros)] if self.durations else [])]
 
     def restore(self, state: Any) -> None:
+        if isinstance(state, dict):
+            self._count_total(state, 1)
+            return
         counts, self.integer, decimal, self.floating, *lengths = state
         self.durations, self.micros = (lengths[0], Fraction(lengths[1])) if lengths else (0, 0)
         self.n, self.errors, self.decimals, self.singles, self.doubles, self.nans, self.rises, self.falls = counts

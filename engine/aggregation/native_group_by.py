@@ -11,7 +11,7 @@ from engine.aggregation.group_tables import layout as g
 from engine.aggregation.group_tables.fallback import States
 from engine.aggregation.group_tables.numeric_columns import MOST, Plain, Worth, addends, plain_of, ranks
 from engine.aggregation.group_tables.results import results
-from engine.aggregation.group_tables.tables import OPERATIONS, ORDERED, Tables, kept, tables, with_room
+from engine.aggregation.group_tables.tables import OPERATIONS, ORDERED, Tables, kept, list_window, read_wide, tables, with_room, write_wide
 from engine.aggregation.row_batch import Moments, Reports, RowBatch
 from engine.dictionary.term_dictionary import TermTable
 from engine.kernel.state import layout as c
@@ -147,13 +147,15 @@ class NativeGroups:
         Return whether it fits.
         """
         t = self.tables
-        column = int(t.program[a, g.IN_GROUP])
-        sums = t.groups[: t.at[g.GROUPS_TOP], column + g.SUM_LOW : column + g.TOTAL_WIDTH]
-        scaled = [(high << 128 | middle % (1 << 64) << 64 | low % (1 << 64)) * factor << shift for low, middle, high in sums.tolist()]
+        _, in_solution, in_group = t.program[a].tolist()
+        live = np.flatnonzero(t.groups[: t.at[g.GROUPS_TOP], g.N] > 0).tolist()
+        sums = [t.groups[k, in_group + g.SUM_LOW : in_group + g.TOTAL_WIDTH] for k in live]
+        sums += [t.solutions[s, in_solution + g.TOTAL_LOW : in_solution + g.TOTAL_HIGH + 1] for s in list_window(t)]
+        scaled = [read_wide(cells.tolist()) * factor << shift for cells in sums]
         if any(value.bit_length() > 124 for value in scaled):
             return False
-        for row, value in zip(sums, scaled, strict=True):
-            row[:] = [part - (part >> 63 << 64) for part in (value % (1 << 64), (value >> 64) % (1 << 64))] + [value >> 128]
+        for cells, value in zip(sums, scaled, strict=True):
+            cells[:] = write_wide(value, len(cells))
         self.scales[a] = scale
         if shift:
             t.program[a, g.OP] = g.DOUBLE_TOTAL

@@ -109,10 +109,10 @@ class Count:
         self.n = 0
 
     def add(self, value: Value, worth: TermValues) -> None:
-        self.n += value != c.UNBOUND
+        self.n += value["n"] if isinstance(value, dict) else value != c.UNBOUND
 
     def drop(self, value: Value, worth: TermValues) -> None:
-        self.n -= value != c.UNBOUND
+        self.n -= value["n"] if isinstance(value, dict) else value != c.UNBOUND
 
     def result(self, function: AggregateFunction, values: Iterable[Value], worth: TermValues) -> int:
         return worth.integer(self.n)

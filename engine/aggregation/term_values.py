@@ -7,7 +7,9 @@ from engine.expressions.literals import parse_addend
 from engine.expressions.values import Duration, Number, NumericType
 from epsparql.terms import BlankNode, Iri, Literal, TripleTerm
 
-Value = int | tuple[int, ...]
+Total = dict[str, int]
+"""It says what many addends are together (`engine/aggregation/group_tables/fallback.py`)."""
+Value = int | tuple[int, ...] | Total
 """A value is the number of a term, c.UNBOUND for an error; of COUNT(DISTINCT *), the numbers of a whole solution."""
 
 _KEPT = 1 << 16

@@ -80,7 +80,10 @@ def plan_summed_chain(builder: PlanBuilder, node: int, found: SummedChain, group
         builder.plan_pattern(operand, (move, c.LEFT), found.span)
     scopes = [builder.scope(operand) for operand in found.operands]
     reads = sort_by_name({marked}.union(*(scope.possible for scope in scopes)))
-    collector = GroupCollector(group.keys, group.aggregates, None, reads, None, builder.options.naming, tuple(v for v in reads if not v.hidden))
+    assert not isinstance(group.window, a.RunWindow), "runs have plans of their own"
+    collector = GroupCollector(
+        group.keys, group.aggregates, group.window, reads, None, builder.options.naming, tuple(v for v in reads if not v.hidden)
+    )
     shape = ChainShape(len(found.operands), found.span, sort_by_name(found.keys), marked, marks, found.of)
     return ChainCollector(collector, shape, builder.options.naming)
 
@@ -111,8 +114,8 @@ def _read_chain(builder: PlanBuilder, group: a.Group, operands: tuple[a.Pattern,
         raise _Condition(f"the chain has more than {MOST_STEPS} operands")
     if span >= c.FOREVER:
         raise _Condition("no WITHIN bounds the chain")
-    if group.window is not None:
-        raise _Condition("the group has a WINDOW")
+    if isinstance(group.window, a.RowsWindow):
+        raise _Condition("WINDOW [ROWS n] counts them")
     for k, operand in enumerate(operands, 1):
         if not _is_plain(operand):
             raise _Condition(f"operand {k} is more than triple patterns, conditions on them and UNION")

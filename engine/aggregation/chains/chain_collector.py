@@ -12,7 +12,7 @@ from engine.aggregation.chains.chain_tables import ChainShape, chain_tables, kep
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.group_tables import layout as g
 from engine.aggregation.native_group_by import NativeGroups, Taken
-from engine.aggregation.row_batch import Moments, Passage, Reports, RowBatch
+from engine.aggregation.row_batch import Moments, Passage, Reports, RowBatch, rows_of
 from engine.dictionary.term_dictionary import TermTable
 from engine.errors import SolverStopped
 from engine.expressions.nondeterministic import NAMELESS, Naming
@@ -48,14 +48,15 @@ class ChainCollector:
 
     def __init__(self, group: GroupCollector, shape: ChainShape, naming: Naming = NAMELESS) -> None:
         self.group, self.shape, self.reads, self.writes = group, shape, group.reads, group.writes
-        self.window, self.step, self.done = group.window, None, False
+        self.window, self.step, self.done = group.window, group.step, False
         self._held = group.folding.held
         self._arguments = [
             None if a.argument is None else Argument(a.argument, self.reads, naming, f"aggregate {k}") for k, a in enumerate(self._held)
         ]
         self._keys = group.writes[: len(group.writes) - len(group.folding.shown)]
-        self._totals: NativeGroups | None = NativeGroups(len(self._keys), self._held, None, totals=True)
+        self._totals: NativeGroups | None = NativeGroups(len(self._keys), self._held, group.window, totals=True)
         self._units = [SumUnit()] * len(self._held)
+        self._now = -c.BIG
         self._chains = chain_tables(shape, self._held, self.reads, self._keys)
 
     # ------------------------------------------------------------ what comes, and what is reported
@@ -64,10 +65,11 @@ class ChainCollector:
         return self.group.defer()
 
     def decide(self, now: int, rows: RowBatch, wakes: RowBatch, horizon: int | None, terms: TermTable) -> RowBatch:
-        side = np.repeat(np.array([c.LEFT, c.BLOCKER]), [len(rows), len(wakes)])
-        both = RowBatch(*(np.concatenate([getattr(rows, name), getattr(wakes, name)]) for name in ("start", "end", "cells")))
-        moments = Moments(np.full(len(side), now), np.zeros(len(side), np.int64), side, both)
-        return self.decide_all(moments, Passage(both.end[:0], both.end[:0]), horizon, terms).rows
+        due = rows_of([c.BIG], [-c.BIG], [[c.UNBOUND] * len(self.reads)], len(self.reads))
+        side = np.repeat(np.array([c.LEFT, c.BLOCKER, c.RIGHT]), [len(rows), len(wakes), len(due)])
+        whole = RowBatch(*(np.concatenate([getattr(part, name) for part in (rows, wakes, due)]) for name in ("start", "end", "cells")))
+        moments = Moments(np.full(len(side), now), np.zeros(len(side), np.int64), side, whole)
+        return self.decide_all(moments, Passage(whole.end[:0], whole.end[:0]), horizon, terms).rows
 
     def decide_all(self, moments: Moments, passage: Passage, horizon: int | None, terms: TermTable) -> Reports:
         """Take many instants in and report.
@@ -75,9 +77,10 @@ class ChainCollector:
         Raises SolverStopped where matches have to be listed, and are more than a query may make at one instant.
         """
         moments, steps = self._in_order(moments, terms)
+        self._now = int(moments.now[-1])
         values = None if self._totals is None else self._read_values(moments, steps, terms)
         if values is None and self._totals is not None:
-            self.group.restore([int(moments.now[0]), -c.BIG, self._totals.handed_over(), False])
+            self.group.restore([int(moments.now[0]), int(self._totals.tables.at[g.LATEST]), self._totals.handed_over(), False])
             self._totals = None
         given = self._swept(moments, steps, values)
         if self._totals is None:
@@ -90,7 +93,10 @@ class ChainCollector:
         return found
 
     def due(self) -> int:
-        return c.FOREVER
+        if self._totals is None or self.step is None:
+            return self.group.due()
+        following = (self._now // self.step + 1) * self.step
+        return following if self._totals.tables.at[g.LATEST] > following - self._totals.tables.at[g.LENGTH] else c.FOREVER
 
     def _in_order(self, moments: Moments, terms: TermTable) -> tuple[Moments, Ints]:
         """Return the moments with the operand of each, of one instant the last one first."""
@@ -168,6 +174,8 @@ class ChainCollector:
         """Return the bytes of its state for the quota: an event and a key count as goals, and groups as they do."""
         at = self._chains.at
         groups = self.group.size() if self._totals is None else goal_bytes(len(self.writes)) * self._totals.live
+        if self._totals is not None and self.window is not None:
+            groups += goal_bytes(len(self.writes)) * self._totals.solutions
         return goal_bytes(len(self.reads)) * int(at[l.NEXT_EVENT] - at[l.OLDEST_EVENT] + at[l.LIVE_KEYS]) + groups
 
     def tables(self) -> dict[str, Ints]:
@@ -184,10 +192,10 @@ class ChainCollector:
             self._totals.restore([[unit.scale for unit in self._units], [False] * len(self._units)], groups)
 
     def state(self) -> object:
-        return [[list(unit) for unit in self._units], None if self._totals is not None else self.group.state()]
+        return [self._now, [list(unit) for unit in self._units], None if self._totals is not None else self.group.state()]
 
     def restore(self, state: Any) -> None:
-        units, listed = state
+        self._now, units, listed = state
         self._units = [SumUnit(scale, bool(has_doubles)) for scale, has_doubles in units]
         if listed is not None:
             self._totals = None

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from engine.aggregation.group_tables import layout as g
-from engine.aggregation.group_tables.tables import Tables
+from engine.aggregation.group_tables.tables import Tables, read_wide
 from engine.expressions.numeric import WHOLE
 from epsparql.algebra import Aggregate, AggregateFunction
 from epsparql.deferred_methods import dataclass
@@ -32,13 +32,13 @@ class States:
     def _solutions(self, live: list[int]) -> dict[int, list[Any]]:
         """Return [start, end, values] of each solution of a group, oldest first."""
         t = self.tables
-        columns = [in_solution + g.TERM for _, in_solution, _ in t.program.tolist()]
         found: dict[int, list[Any]] = {k: [] for k in live}
         for first in [int(t.at[g.FIRST_OUT])] if t.at[g.WINDOW] == g.RANGE else [int(t.groups[k, g.OLDEST]) for k in live]:
             s = first
             while s != g.NONE:
                 row = t.solutions[s]
-                found[int(row[g.GROUP])].append([int(row[g.START]), int(row[g.END]), row[columns].tolist()])
+                values = [self._read_taken(row[in_solution:].tolist(), a) for a, (_, in_solution, _) in enumerate(t.program.tolist())]
+                found[int(row[g.GROUP])].append([int(row[g.START]), int(row[g.END]), values])
                 s = int(row[g.NEXT])
         return found
 
@@ -55,21 +55,26 @@ class States:
             case AggregateFunction.SUM:
                 if self.tables.program[a, g.OP] == g.SUM:
                     return self._sum(row, int(self.tables.groups[k, g.N]), self.scales[a])
-                return self._total(row, self.scales[a], doubles=bool(self.tables.program[a, g.OP] == g.DOUBLE_TOTAL))
+                return self._total(a, row[g.ADDED], row[g.ADDED_WIDE], read_wide(row[g.SUM_LOW : g.TOTAL_WIDTH]))
             case AggregateFunction.MIN | AggregateFunction.MAX | AggregateFunction.SAMPLE | AggregateFunction.FIRST | AggregateFunction.LAST:
                 return row[g.TERM]
             case _:
                 raise AssertionError("not native")
 
-    def _total(self, row: list[int], scale: int, *, doubles: bool) -> list[Any]:
-        """Return a total of SUM as `Sum` has it. All that is added beside doubles counts as one of them."""
-        n, wide, low, middle, high, *_ = row
-        units = high << 128 | middle % (1 << 64) << 64 | low % (1 << 64)
-        if doubles and wide:
-            return [[n, 0, 0, 0, wide, 0, 0, 0], 0, "0", units << g.UNIT - g.DOUBLE_SHIFT]
-        if wide:
-            return [[n, 0, wide, 0, 0, 0, 0, 0], 0, str(Decimal(units).scaleb(-scale, WHOLE)), 0]
-        return [[n, 0, 0, 0, 0, 0, 0, 0], units >> g.DOUBLE_SHIFT if doubles else units // 10**scale, "0", 0]
+    def _read_taken(self, row: list[int], a: int) -> Any:
+        """Return what a solution has for a set function: a term, or a total."""
+        match self.tables.program[a, g.OP]:
+            case g.COUNT_TOTAL:
+                return {"n": row[g.TOTAL_N]}
+            case g.SUM_TOTAL | g.DOUBLE_TOTAL:
+                return self._total(a, row[g.TOTAL_N], row[g.TOTAL_WIDE], read_wide(row[g.TOTAL_LOW : g.TOTAL_HIGH + 1]))
+            case _:
+                return row[g.TERM]
+
+    def _total(self, a: int, n: int, wide: int, units: int) -> dict[str, int]:
+        """Return what many addends are together, as `Sum` takes it in: in units of 2**-`shift` or of 10**-`scale`."""
+        shift = g.DOUBLE_SHIFT if self.tables.program[a, g.OP] == g.DOUBLE_TOTAL else 0
+        return {"n": n, "wide": wide, "units": units, "shift": shift, "scale": self.scales[a]}
 
     def _sum(self, row: list[int], n: int, scale: int) -> list[Any]:
         """Return a sum as `Sum` has it, whose float counts are of INFINITY too."""

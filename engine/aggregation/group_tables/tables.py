@@ -1,5 +1,6 @@
 """The groups of one node stand in tables."""
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,3 +81,25 @@ def kept(t: Tables) -> Tables:
     """Return the part of the tables that a snapshot needs."""
     tops = {"groups": g.GROUPS_TOP, "solutions": g.SOLUTIONS_TOP, "limbs": g.LIMBS_TOP}
     return t._replace(**{name: getattr(t, name)[: t.at[top]] for name, top in tops.items()})
+
+
+def list_window(t: Tables) -> Iterator[int]:
+    """Yield the rows of the solutions in a RANGE window, oldest first."""
+    s = int(t.at[g.FIRST_OUT])
+    while s != g.NONE:
+        yield s
+        s = int(t.solutions[s, g.NEXT])
+
+
+def read_wide(cells: Sequence[int]) -> int:
+    """Return a number of 64 bits a cell, the low one first."""
+    found = cells[-1]
+    for cell in reversed(cells[:-1]):
+        found = found << 64 | cell % (1 << 64)
+    return found
+
+
+def write_wide(number: int, cells: int) -> list[int]:
+    """Return the cells of a number that fits into them."""
+    parts = [(number >> 64 * k) % (1 << 64) for k in range(cells)]
+    return [part - (part >> 63 << 64) for part in parts]

@@ -78,8 +78,9 @@ def cases(draw: st.DrawFn) -> ChainCase:
     within = draw(st.sampled_from(["WITHIN 1", "WITHIN 4", "WITHIN 9", 'FILTER(getDURATION() < "PT3S"^^xsd:duration)']))
     grouped = keyed and draw(st.booleans())
     shown = [f"({text} AS ?r{k})" for k, text in enumerate(draw(aggregates(steps)))]
+    window = draw(st.sampled_from(["", "", ' WINDOW [RANGE "PT2S"]', ' WINDOW [RANGE "PT5S"]', ' WINDOW [RANGE "PT3S" STEP "PT1S"]']))
     having = draw(st.sampled_from(["", "", " HAVING(COUNT(*) > 2)"]))
-    text = f"{PREFIXES}SELECT {'?s ' if grouped else ''}{' '.join(shown)} WHERE {{ {chain} {within} }}{' GROUP BY ?s' if grouped else ''}{having}"
+    text = f"{PREFIXES}SELECT {'?s ' if grouped else ''}{' '.join(shown)} WHERE {{ {chain} {within} }}{' GROUP BY ?s' if grouped else ''}{having}{window}"
     values, lasting = draw(st.sampled_from(VALUES)), draw(st.booleans())
     events = []
     for _ in range(draw(st.integers(8, 36))):
@@ -146,7 +147,7 @@ MATCHED = [
     pytest.param(f"{A} SEQ {B} SEQ {{ ?v :c ?x }} WITHIN 10", "COUNT(*)", "", "share ?s, which operand 3 does not always bind", id="other keys"),
     pytest.param(f"{A} SEQ {{ {B} OPTIONAL {C} }} WITHIN 10", "COUNT(*)", "", "operand 2 is more than triple patterns", id="OPTIONAL"),
     pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", "GROUP BY ?v", "GROUP BY has ?v", id="another group"),
-    pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", 'GROUP BY ?s WINDOW [RANGE "PT1H"]', "the group has a WINDOW", id="WINDOW"),
+    pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", "GROUP BY ?s WINDOW [ROWS 3]", "WINDOW [ROWS n] counts them", id="WINDOW"),
 ]
 
 
