@@ -34,7 +34,6 @@ from server.routes import (
     ontologies,
     pause_resume,
     queries,
-    sign_in,
     solutions,
     sparql,
     trials,
@@ -73,7 +72,7 @@ _REFERRED: tuple[type[BaseModel], ...] = (
 _ROUTE_MODULES = (
     stream_settings, mapping_proposal, ingest, feeds, inspection, queries, instances, pause_resume, versions, validate, explain, diagnosis, solutions,
     provenance, ontologies, sparql,
-    trials, webhooks, websockets, connectors, health, metrics, console, sign_in,
+    trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 
 
