@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from epsparql.client import Client
+from epsparql.client import ApiError, Client
 from pipeline.errors import Corrupt, LogFailed, PipelineError
 from pipeline.log import LogWriter
 from pipeline.runners.in_process import InProcessRunner
@@ -273,7 +273,10 @@ def test_servers_over_damaged_directories(healthy: Healthy, tmp_path: Path) -> N
 
 
 def check_child(url: str, told: str, count: int) -> None:
-    """Ready, and with all solutions once the log is read again, or not ready and with a reason."""
+    """Ready, and with all solutions once the log is read again, or not ready and with a reason.
+
+    What is damaged may be found after the server was ready, by whatever reads it first.
+    """
     states: list[httpx.Response] = []
 
     def settled() -> bool:
@@ -282,6 +285,16 @@ def check_child(url: str, told: str, count: int) -> None:
 
     until(settled, told)
     if states[0].is_success:
-        until(lambda: Client(url).query("pairs")["solutions"] == count, f"{told}: {count} solutions")
+        found: list[str] = []
+
+        def solved() -> bool:
+            try:
+                return bool(Client(url).query("pairs")["solutions"] == count)
+            except ApiError as fault:
+                found.append(str(fault))
+                return True
+
+        until(solved, f"{told}: {count} solutions")
+        assert all("damaged" in text and REMEDIES.search(text) for text in found), f"{told}: {found}"
     else:
         assert REMEDIES.search(states[0].text), (told, states[0].text)
