@@ -20,21 +20,20 @@ from epsparql.terms import XSD, Iri
 
 GROUPS, PROPERTIES, PAIRS, NODES, RULES = 50, 10, 200, 100, 20
 CHANGES = 100
-_SIDE = 100
 _STEPS = """PREFIX : <http://example.org/> CONSTRUCT { ?x :far ?d } INTO BACKGROUND :distances WHERE { SELECT ?x (MIN(?n) AS ?d) WHERE {
   { ?x :start ?n } UNION { ?y :far ?k . ?y :to ?x BIND(?k + 1 AS ?n) } } GROUP BY ?x }"""
 _PREFIX = "PREFIX : <http://example.org/> "
 _NOTHING = pa.RecordBatch.from_pylist([], schema=OCCURRENCES)
 
 
-def measure(n: int) -> Iterator[str]:
-    """Yield a line for a grid, and one for the facts of `n` groups: seconds to register the rules and to close the
-    facts, and ms for one fact more and one less.
+def measure(n: int, side: int = 100) -> Iterator[str]:
+    """Yield a line for a grid of `side` by `side` places, and one for the facts of `n` groups: seconds to register the
+    rules and to close the facts, and ms for one fact more and one less.
 
     Raises: WrongCount.
     """
     one_core()
-    yield _measure_grid()
+    yield _measure_grid(side)
     engine = Engine()
     began = time.perf_counter()
     texts = [text for group in range(n) for text in rules_of(group)]
@@ -69,12 +68,12 @@ def measure(n: int) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _measure_grid() -> str:
+def _measure_grid(side: int) -> str:
     """Measure, in ms of CPU, how distances follow a random link, and how a route from corner to corner is found then.
 
     Raises: WrongCount.
     """
-    engine, rows = Engine(), np.arange(_SIDE * _SIDE).reshape(_SIDE, _SIDE)
+    engine, rows = Engine(), np.arange(side * side).reshape(side, side)
     pairs = np.concatenate([np.column_stack([x.ravel(), y.ravel()]) for x, y in ((rows[:, :-1], rows[:, 1:]), (rows[:-1], rows[1:]))])
     links = [*map(_write_link, np.concatenate([pairs, pairs[:, ::-1]]).tolist())]
     chosen = np.random.default_rng(7).choice(len(links), CHANGES, replace=False).tolist()
@@ -83,7 +82,7 @@ def _measure_grid() -> str:
     learn(engine, "urn:links", "".join(link for k, link in enumerate(links) if k not in {*chosen}), ADD)
     for k in chosen:
         learn(engine, f"urn:graph:{k}", links[k], ADD)
-    ends = [Iri("http://example.org/" + name) for name in ("n0", f"n{_SIDE * _SIDE - 1}", "to")]
+    ends = [Iri("http://example.org/" + name) for name in ("n0", f"n{side * side - 1}", "to")]
     updating, finding = [], []
     for k in chosen:
         for triples, change in (("", DROP), (links[k], ADD)):
@@ -93,10 +92,10 @@ def _measure_grid() -> str:
             route = engine.registry.known.find_route(ends)
             updating.append(updated - began)
             finding.append(time.process_time() - updated)
-        if route is None or len(route.nodes) != 2 * _SIDE - 1:
-            raise WrongCount("static-rules", 0 if route is None else len(route.nodes), 2 * _SIDE - 1)
+        if route is None or len(route.nodes) != 2 * side - 1:
+            raise WrongCount("static-rules", 0 if route is None else len(route.nodes), 2 * side - 1)
     return line(
-        "static-rules", workload="grid", places=_SIDE * _SIDE, links=len(links), updating_cpu_ms=round(median(updating) * 1000, 2),
+        "static-rules", workload="grid", places=side * side, links=len(links), updating_cpu_ms=round(median(updating) * 1000, 2),
         updating_most_cpu_ms=round(max(updating) * 1000, 1), route_cpu_ms=round(median(finding) * 1000, 2),
         route_most_cpu_ms=round(max(finding) * 1000, 1),
     )  # fmt: skip

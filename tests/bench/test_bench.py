@@ -5,6 +5,7 @@ How fast things are is not asked here.
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 
@@ -91,7 +92,12 @@ LINES = [
         id="reasoning",
         marks=pytest.mark.soak,
     ),
-    pytest.param(lambda: static_rules.measure(2), {"closed", "registering_s", "closing_s", "adding_ms", "removing_ms"}, id="static rules"),
+    pytest.param(lambda: islice(static_rules.measure(2, side=9), 1), {"places", "updating_cpu_ms", "route_cpu_ms"}, id="static rules on a grid"),
+    pytest.param(
+        lambda: islice(static_rules.measure(2, side=9), 1, None),
+        {"closed", "registering_s", "closing_s", "adding_ms", "removing_ms"},
+        id="static rules",
+    ),
 ]
 
 

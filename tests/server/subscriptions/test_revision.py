@@ -127,7 +127,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("wish", "status"), REFUSED)
 def test_what_cannot_be_revised_is_refused_with_the_remedy(http: httpx.Client, wish: dict[str, str], status: int) -> None:
-    answer = http.put("/queries/refused", json=wish | {"emit": "revised"})
+    answer = http.put("/queries/not-to-be-revised", json=wish | {"emit": "revised"})
     assert answer.status_code == status, answer.text
     assert answer.json()["code"] in ("not-revised", "revised-query")
 
