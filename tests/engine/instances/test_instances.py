@@ -118,7 +118,16 @@ LEAVES = [
     "?room :p ?v", "?room :p ?v . FILTER (?v > ?limit)", "?room :q ?w . FILTER (?limit >= ?w)", "?s :p ?room", "?room :q ?w . ?room :p ?v",
     "?s :p ?w . FILTER (?w < ?limit)", "?s ?p ?room", "?room :p ?limit", "?x :q ?w . FILTER (?w = ?limit)", "?s :q ?w . VALUES ?w { 1 2 3 }",
 ]  # fmt: skip
-OUTER = ["", "FILTER (?v > ?limit)", "FILTER (?v + 1 >= ?limit && ?v != 3)", "FILTER (?w <= ?limit || ?v = ?limit)", "BIND (?v - ?limit AS ?over)"]
+OUTER = [
+    "",
+    "",
+    "",
+    "",
+    "FILTER (?v > ?limit)",
+    "FILTER (?v + 1 >= ?limit && ?v != 3)",
+    "FILTER (?w <= ?limit || ?v = ?limit)",
+    "BIND (?v - ?limit AS ?over)",
+]
 JOINED = ["SEQ", "AND", "EQUALS", "OVERLAPS", "DURING", "UNION"]
 SHOWN = ["*", "?user ?v", "?room ?limit (?v + ?limit AS ?sum)", "DISTINCT ?room"]
 ONCE = ["", "", "", "ONCE PER ?room WITHIN PT3S", "ONCE PER (?v ?user) WITHIN PT2S"]
@@ -136,7 +145,7 @@ texts = st.tuples(st.sampled_from(SHOWN), chain, st.sampled_from(OUTER), st.samp
 )
 rooms = st.sampled_from([Iri(E + name) for name in ("r0", "r1")])
 numbers = st.integers(0, 4).map(lambda n: Literal(str(n), XSD + "integer"))
-limits = st.one_of(numbers, st.sampled_from([Literal("2.5", XSD + "decimal"), Literal("2"), Literal("true", XSD + "boolean")]))
+limits = st.one_of(numbers, numbers, numbers, st.sampled_from([Literal("2.5", XSD + "decimal"), Literal("2"), Literal("true", XSD + "boolean")]))
 given_terms: st.SearchStrategy[Terms] = st.fixed_dictionaries(
     {"user": st.sampled_from([Literal("ann"), Iri(E + "bob")]), "room": rooms, "limit": limits}
 )
@@ -144,24 +153,24 @@ changes = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.one_of(st.none(),
 
 
 @st.composite
-def occurrences(draw: st.DrawFn) -> Occurrence:
-    end = draw(st.integers(0, 8))
+def occurrences(draw: st.DrawFn, around: int) -> Occurrence:
+    end = max(around + draw(st.sampled_from([0, 0, 0, 1, -1])), 0)
     start = max(end - draw(st.sampled_from([0, 0, 0, 1, 2])), 0)
-    triple = (draw(rooms), Iri(E + draw(st.sampled_from("ppq"))), draw(st.one_of(numbers, numbers, rooms)))
+    triple = (draw(rooms), Iri(E + draw(st.sampled_from("ppq"))), draw(st.one_of(numbers, numbers, numbers, rooms)))
     return Occurrence(triple, start * 1_000_000, end * 1_000_000, None)
 
 
 @st.composite
 def timely_steps(draw: st.DrawFn) -> tuple[list[Step], int]:
-    """Steps whose events are in time for a delay of so many µs."""
+    """Steps whose events are in time for a delay of so many µs. The first ones add instances, so that most have solutions."""
     max_delay = draw(st.sampled_from([0, 2, 10])) * 1_000_000
-    steps: list[Step] = []
+    steps: list[Step] = [InstanceChange({name: draw(given_terms) for name in "ab"})]
     latest = {"s": -END_OF_TIME, "t": -END_OF_TIME}
-    for step in draw(st.lists(st.one_of(changes, st.tuples(st.sampled_from("sst"), st.lists(occurrences(), min_size=1, max_size=3))), max_size=14)):
-        if isinstance(step, InstanceChange):
-            steps.append(step)
+    for k in range(draw(st.integers(3, 14))):
+        if draw(st.integers(0, 3)) == 0:
+            steps.append(draw(changes))
             continue
-        stream, events = step
+        stream, events = draw(st.sampled_from("sst")), draw(st.lists(occurrences(k // 2), min_size=1, max_size=4))
         timely = tuple(sorted((o for o in events if o.end >= latest[stream] - max_delay), key=lambda o: o.end))
         if timely:
             latest[stream] = max(latest[stream], timely[-1].end)
