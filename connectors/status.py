@@ -20,19 +20,8 @@ _LONGEST = 1_000  # characters of a fault
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Describes a connector since its process started.
-
-    `state` is starting, running, waiting, retrying, failed, completed (its query has ended) or stopped. A waiting
-    connector asks again a system that does not answer. A retrying one tries again too, but its operator must mend
-    something; a failed one does not try again. `position` is the last one that the receiving side holds, and `lag`
-    the number of messages behind it, where the system tells.
-
-    `messages` were taken over; of these, the events that were `late` are in the late feed alone. `rejected` rows and
-    messages could not be read or did not map, and are in the stream's dead-letter feed. `skipped` ones were left out
-    instead, as `on_error` asks. `missed` ones were gone from the system before they could be read.
-
-    `suppressed` solutions were left out as repeats, as `once_per` asks; `forgotten` keys of it were let go too soon
-    by its bound. `fault` is the last fault.
+    """Describes a connector since its process started. The HTTP interface has the same members and says what they
+    mean (`ConnectorDocument` of server/routes/connectors.py); `fault` is the last one.
     """
 
     state: str = STARTING

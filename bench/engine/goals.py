@@ -2,7 +2,6 @@
 that starts with many.
 """
 
-import io
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from engine.engine import Engine
 from engine.messages import Block
 from epsparql.client import Client
 from pipeline.formats.batches.timestamps import iso
+from pipeline.log.encoding.arrow_ipc import stream_of
 from server.child_server import Child
 from server.process import give_back_memory
 
@@ -192,10 +192,7 @@ def _restarted(goals: int) -> str:
 def _body(rows: pa.RecordBatch) -> bytes:
     """Return the rows as an Arrow stream."""
     table = pa.Table.from_batches([rows]).select(["s", "p", "o", "start", "end"])
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
+    return bytes(stream_of(table))
 
 
 def _caught_up(client: Client) -> None:

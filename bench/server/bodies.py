@@ -5,20 +5,20 @@ Each is taken or refused with a problem, nothing comes of a refused one, and mem
 
 import json
 import random
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
 from bench.measurement import WrongCount, line
+from bench.server.load import started
 from bench.server.processes import read_resident_mib
 from epsparql.client import Client
+from pipeline.log.encoding.arrow_ipc import stream_of
 from server.child_server import Child
 
 _AT = '"2026-01-01T00:00:01Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>'
@@ -65,10 +65,7 @@ def _arrow() -> bytes:
         {name: pa.array(values).dictionary_encode() for name, values in terms.items()}
         | {"start": at, "end": at, "g": [None, None, "<http://e/g>", None]}
     )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
+    return bytes(stream_of(table))
 
 
 def corpus() -> dict[str, bytes]:
@@ -109,11 +106,7 @@ def measure(n: int, seed: int = 2011) -> Iterator[str]:
     """Yield a line: what `n` bodies gave, by media type and status; the slowest answer; how much the server grew
     after the first fifth.
     """
-    with (
-        tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,
-    ):
-        Client(child.url).wait_ready(300)
+    with started() as child:
         yield _posted(child, n, random.Random(seed), seed)
 
 

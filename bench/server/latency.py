@@ -4,14 +4,13 @@ idle server takes.
 
 import asyncio
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
-from pathlib import Path
 
 from bench.measurement import line, percentile
+from bench.server.load import started
 from bench.server.outside import measure_frames
 from bench.server.processes import list_family, read_cpu_s, read_shared_out_kib
 from epsparql.client import Client, Solution, Subscription
@@ -24,7 +23,6 @@ _POLICIES = ("unrestricted", "recent", "recent-longest", "recent-by ?V", "chrono
 _WARM = 20
 _PAUSE_S = 0.02  # so that each event is on its own
 _ANSWER_S = 60.0
-_START_S = 300.0
 _FRAME, _PACED_S, _RATES = 100, 20, (1_000, 10_000)
 _IDLE_S = 60.0
 _QUICK = 50
@@ -57,12 +55,8 @@ def measure(runner: str, n: int, partitions: int) -> Iterator[str]:
     processes while nothing comes.
     """
     flags = ["--partitions", str(partitions), *(["--master", "local[4,4]"] if runner == "spark" else [])]
-    with (
-        tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", runner, Path(directory) / "log", extra=flags) as child,
-    ):
+    with started(runner, flags) as child:
         client = Client(child.url, patience_s=120)
-        client.wait_ready(_START_S)
         client.register("latency", _QUERY)
         yield _measure_single(client, n, {"runner": runner, "partitions": partitions})
         yield from _measure_policies(client, n, {"runner": runner, "partitions": partitions})

@@ -4,11 +4,10 @@ Benches send events, bodies and frames by it, and read what the server takes of 
 """
 
 import asyncio
-import io
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -21,6 +20,7 @@ from bench.measurement import WrongCount, line
 from bench.server.processes import read_cpu_s, read_resident_mib
 from bench.server.websocket_reader import open_socket
 from epsparql.client import Client
+from pipeline.log.encoding.arrow_ipc import stream_of
 from server.child_server import Child
 
 EACH = 100
@@ -32,10 +32,11 @@ _EX = "http://example.org/"
 
 
 @contextmanager
-def started() -> Iterator[Child]:
+def started(runner: str = "inprocess", flags: Sequence[str] = ()) -> Iterator[Child]:
+    """Run a server on an empty directory for as long as the block runs."""
     with (
         tempfile.TemporaryDirectory(prefix="epsparql-bench-") as directory,
-        Child(Path(directory) / "data", "inprocess", Path(directory) / "log") as child,
+        Child(Path(directory) / "data", runner, Path(directory) / "log", extra=flags) as child,
     ):
         Client(child.url).wait_ready(300)
         yield child
@@ -135,10 +136,7 @@ def _arrow_body(first: int, rows: int, base_us: int) -> bytes:
             "end": at,
         }
     )
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
+    return bytes(stream_of(table))
 
 
 def ingest(child: Child, media_type: str, rows: int, events: int) -> str:

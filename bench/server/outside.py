@@ -6,7 +6,6 @@ all solutions.
 """
 
 import asyncio
-import io
 import json
 import os
 import tempfile
@@ -20,8 +19,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pyarrow as pa
-
 from bench.measurement import WrongCount, line, median, percentile
 from bench.server.load import ARROW, Deliveries, event, post, send_frames, started
 from bench.server.processes import read_cpu_s, read_resident_mib
@@ -30,6 +27,7 @@ from bench.server.websocket_reader import open_socket
 from bench.workloads import BATCH, Drawn, blocks, drawn, texts_of, times_of
 from epsparql.client import Client
 from pipeline.formats.batches.timestamps import iso
+from pipeline.log.encoding.arrow_ipc import stream_of
 from server.child_server import Child
 
 _EX = "http://example.org/"
@@ -88,13 +86,7 @@ def _ndjson_bodies(events: Drawn) -> list[bytes]:
 
 
 def _arrow_bodies(events: Drawn) -> list[bytes]:
-    bodies = []
-    for block in blocks(events):
-        rows, sink = block.rows.select(["s", "p", "o", "start", "end"]), io.BytesIO()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
-        bodies.append(sink.getvalue())
-    return bodies
+    return [bytes(stream_of(block.rows.select(["s", "p", "o", "start", "end"]))) for block in blocks(events)]
 
 
 # ---------------------------------------------------------------- few events at once

@@ -55,8 +55,6 @@ def to_boolean(value: Value) -> Value:
             return value
         case Number(_, number):
             return bool(number == number and number)
-        case Text(text, None):
-            return _cast_text(text, XSD + "boolean")
     raise ExpressionError
 
 
@@ -67,8 +65,6 @@ def _to_floating(kind: NumericType) -> Callable[[Value], Value]:
                 return Number(kind, float(value))
             case Number(_, number):
                 return Number(kind, numeric.nearest_single(number) if kind is NumericType.FLOAT else numeric.to_float(number))
-            case Text(text, None):
-                return _cast_text(text, numeric.DATATYPES[kind])
         raise ExpressionError
 
     return to_floating
@@ -80,8 +76,6 @@ def to_decimal(value: Value) -> Value:
             return Number(NumericType.DECIMAL, Decimal(value))
         case Number(_, number):
             return Number(NumericType.DECIMAL, _finite(number))
-        case Text(text, None):
-            return _cast_text(text, XSD + "decimal")
     raise ExpressionError
 
 
@@ -93,8 +87,6 @@ def to_integer(value: Value) -> Value:
             return value
         case Number(_, number):
             return numeric.bounded(int(_finite(number).to_integral_value(ROUND_DOWN)))
-        case Text(text, None):
-            return _cast_text(text, XSD + "integer")
     raise ExpressionError
 
 
@@ -113,7 +105,7 @@ def _to_derived(datatype: str) -> Callable[[Value], Value]:
     """Return the cast to a type derived from xsd:integer, which fails beyond that type's bounds."""
 
     def to_derived(value: Value) -> Value:
-        found = _cast_text(value.value, datatype) if isinstance(value, Text) and value.language is None else to_integer(value)
+        found = to_integer(value)
         assert isinstance(found, Number)
         made = Literal(numeric.lexical(found), datatype)
         if isinstance(value_of(made), Literal):
@@ -129,8 +121,6 @@ def to_instant(value: Value) -> Value:
             return value
         case Day(micros, zone):
             return DateTime(micros, zone)
-        case Text(text, None):
-            return _cast_text(text, XSD + "dateTime")
     raise ExpressionError
 
 
@@ -141,8 +131,6 @@ def to_day(value: Value) -> Value:
         case DateTime(micros, zone):
             local = micros + (zone or 0) * temporal.MINUTE
             return Day(micros - local % temporal.DAY, zone)
-        case Text(text, None):
-            return _cast_text(text, XSD + "date")
     raise ExpressionError
 
 
@@ -153,8 +141,6 @@ def to_time(value: Value) -> Value:
         case DateTime(micros, zone):
             start = -(zone or 0) * temporal.MINUTE
             return TimeOfDay((micros - start) % temporal.DAY + start, zone)
-        case Text(text, None):
-            return _cast_text(text, XSD + "time")
     raise ExpressionError
 
 
@@ -165,26 +151,21 @@ def to_stamp(value: Value) -> Value:
     raise ExpressionError
 
 
-def to_duration(value: Value) -> Value:
-    return _read_duration(value, XSD + "duration")
-
-
-def _read_duration(value: Value, datatype: str) -> Duration:
-    found = _cast_text(value.value, datatype) if isinstance(value, Text) and value.language is None else value
-    if isinstance(found, Duration):
-        return found
+def to_duration(value: Value) -> Duration:
+    if isinstance(value, Duration):
+        return value
     raise ExpressionError
 
 
 def to_day_time(value: Value) -> Value:
     """Return days and shorter parts of a duration: XPath leaves out its months."""
-    micros = _read_duration(value, XSD + "dayTimeDuration").micros
+    micros = to_duration(value).micros
     return Literal(temporal.format_duration(Duration(0, micros)), XSD + "dayTimeDuration")
 
 
 def to_year_month(value: Value) -> Value:
     """Return the years and months of a duration: XPath leaves out shorter parts."""
-    months = _read_duration(value, XSD + "yearMonthDuration").months
+    months = to_duration(value).months
     return Literal(temporal.format_duration(Duration(months, 0)) if months else "P0M", XSD + "yearMonthDuration")
 
 
@@ -207,12 +188,15 @@ _CASTS: dict[str, Callable[[Value], Value]] = {
 
 
 def cast(datatype: str, term: Term, into: Callable[[Value], Term]) -> Term:
-    """Cast a term to a datatype.
+    """Cast a term to a datatype. A string without a language is read as a literal of it first.
 
     A term that has the datatype already stays as it is, once it is known to be legal; but booleans become true and
     false.
     """
-    found = _CASTS[datatype](value_of(term))
+    value = value_of(term)
+    if isinstance(value, Text) and value.language is None and datatype != XSD_STRING:
+        value = _cast_text(value.value, datatype)
+    found = _CASTS[datatype](value)
     stays = isinstance(term, Literal) and term.datatype == datatype and datatype not in (XSD_STRING, XSD + "boolean")
     return term if stays else into(found)
 

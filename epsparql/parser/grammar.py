@@ -72,7 +72,7 @@ datatype = sign("^^", expected=None) + iri
 rdf_literal = node(string + Opt(lang_tag | datatype), nodes.build_literal)  # [129] RDFLiteral
 no_extension = refused(DISTINCT, lambda value: "DISTINCT stands in SPARQL's own aggregates only: no extension aggregates are known")
 expression_list = node(  # [71] ArgList, [72] ExpressionList
-    Nested(open_paren + Opt(no_extension) + Opt(expression + (comma + expression)[...]) + close_paren), nodes.build_expression_list
+    Nested(open_paren + Opt(no_extension) + Opt(expression + (comma + expression)[...]) + close_paren), nodes.build_list(ast.ExpressionList)
 )
 function_call = node(iri + expression_list, nodes.build_iri_or_function)  # [70] FunctionCall
 bracketted_expression = node(  # [120] BrackettedExpression
@@ -111,7 +111,7 @@ unknown_function = Terminal(
     f"[A-Za-z][A-Za-z0-9_]*+{SKIP}\\(",
 )
 bound_call = node(word("BOUND", expected=None) + Nested(open_paren + var + close_paren), nodes.build_bound)
-previous_call = node(word(PREVIOUS, expected=None) + Nested(open_paren + expression + close_paren), nodes.build_previous)
+previous_call = node(word(PREVIOUS, expected=None) + Nested(open_paren + expression + close_paren), nodes.build_from(ast.PreviousCall, 2))
 named_call = node(  # [122] RegexExpression, [123] SubstringExpression, [124] StrReplaceExpression too: translate/ counts the arguments
     words(set(BUILT_INS) - {"BOUND"}, "a function call") + expression_list, nodes.build_built_in
 )
@@ -150,7 +150,7 @@ path_one_in_property_set = node(Opt(hat) + (iri | a_), nodes.build_inverse_path)
 path_negated_property_set = node(  # [95] PathNegatedPropertySet
     sign("!", expected=None)
     + (path_one_in_property_set | Nested(open_paren + Opt(path_one_in_property_set + (bar + path_one_in_property_set)[...]) + close_paren)),
-    nodes.build_negated_path,
+    nodes.build_list(ast.NegatedPath),
 )
 path_in_brackets = node(Nested(open_paren + path + close_paren), lambda source, found: found[1])
 path_primary = Labelled(  # [94] PathPrimary
@@ -177,12 +177,12 @@ property_path = node(verb_path + object_list_path, nodes.build_property)
 semicolon = Terminal(f";(?:{SKIP};)*+", make_sign, "';'")
 property_list_path_not_empty = property_path + (semicolon + Opt(property_path))[...]  # [77] PropertyListNotEmpty, [83] PropertyListPathNotEmpty
 property_list_path = Opt(property_list_path_not_empty)  # [76] PropertyList, [82] PropertyListPath
-annotation_block <<= node(Nested(sign("{|", expected=None) + property_list_path_not_empty + sign("|}")), nodes.build_annotation_block)
+annotation_block <<= node(Nested(sign("{|", expected=None) + property_list_path_not_empty + sign("|}")), nodes.build_list(ast.AnnotationBlock))
 blank_node_property_list_path = node(  # [99] BlankNodePropertyList, [101] BlankNodePropertyListPath
-    Nested(sign("[", expected=None) + property_list_path_not_empty + close_bracket), nodes.build_blank_properties
+    Nested(sign("[", expected=None) + property_list_path_not_empty + close_bracket), nodes.build_list(ast.BlankProperties)
 )
 collection_path = node(  # [102] Collection, [103] CollectionPath
-    Nested(sign("(", expected=None) + graph_node + graph_node[...] + close_paren), nodes.build_collection
+    Nested(sign("(", expected=None) + graph_node + graph_node[...] + close_paren), nodes.build_list(ast.Collection)
 )
 atom = var | iri | rdf_literal | numeric_literal | boolean_literal | blank_node_label | anon
 triple_term, reified_triple = Forward(), Forward()
@@ -213,22 +213,24 @@ duration = Labelled(  # Dur
 )
 chain_step = (
     node(words(OPERATOR_NAMES, "an operator such as SEQ") + braces, nodes.build_combine)
-    | node(counting("WITHIN") + duration, nodes.build_within)
+    | node(counting("WITHIN") + duration, nodes.build_from(ast.WithinStep, 1))
     | node(word("WITHOUT") + braces + Opt(word("FOR") + duration), nodes.build_without)
     | refused(f"(?i:SEQOPTIONAL){WORD_END}", lambda value: SEQOPTIONAL, "OPTIONALSEQ")
 )
 chain = node(group_graph_pattern + chain_step[...], nodes.build_chain)  # [67] GroupOrUnionGraphPattern, Chain
-filter_ = node(word("FILTER") + Labelled(constraint, "a condition in brackets or a function call"), nodes.build_filter)  # [68] Filter
-bind = node(word("BIND") + Nested(open_paren) + expression + word("AS") + var + close_paren, nodes.build_bind)  # [60] Bind
-optional_graph_pattern = node(word("OPTIONAL") + braces, nodes.build_optional)  # [57] OptionalGraphPattern
-minus_graph_pattern = node(word("MINUS") + braces, nodes.build_minus)  # [66] MinusGraphPattern
+filter_ = node(
+    word("FILTER") + Labelled(constraint, "a condition in brackets or a function call"), nodes.build_from(ast.FilterElement, 1)
+)  # [68] Filter
+bind = node(word("BIND") + Nested(open_paren) + expression + word("AS") + var + close_paren, nodes.build_from(ast.BindElement, 2, 4))  # [60] Bind
+optional_graph_pattern = node(word("OPTIONAL") + braces, nodes.build_from(ast.OptionalElement, 1))  # [57] OptionalGraphPattern
+minus_graph_pattern = node(word("MINUS") + braces, nodes.build_from(ast.MinusElement, 1))  # [66] MinusGraphPattern
 applied = filter_ | optional_graph_pattern | bind | minus_graph_pattern
 name = Labelled(var_or_iri, "a variable or an IRI")
-graph_graph_pattern = node(word("GRAPH") + name + braces, nodes.build_graph)  # [58] GraphGraphPattern
+graph_graph_pattern = node(word("GRAPH") + name + braces, nodes.build_from(ast.GraphElement, 1, 2))  # [58] GraphGraphPattern
 service_graph_pattern = node(  # [59] ServiceGraphPattern
     word("SERVICE", expected=None) + Opt(word("SILENT", expected=None)) + name + braces, nodes.build_service
 )
-window_graph_pattern = node(word("WINDOW", expected=None) + name + braces, nodes.build_window_element)
+window_graph_pattern = node(word("WINDOW", expected=None) + name + braces, nodes.build_from(ast.WindowElement, 1, 2))
 triple_data = Forward()
 triple_data <<= node(  # TripleTermData
     Nested(
@@ -259,11 +261,11 @@ group_graph_pattern_sub = (  # [54] GroupGraphPatternSub
 )
 sub_select = Forward()
 group_graph_pattern <<= node(  # [53] GroupGraphPattern
-    Nested(open_brace + (sub_select | group_graph_pattern_sub) + close_brace), nodes.build_group
+    Nested(open_brace + (sub_select | group_graph_pattern_sub) + close_brace), nodes.build_list(ast.GroupGraphPattern)
 )
 
 # ---------------------------------------------------------------- queries
-base_decl = node(word("BASE") + iri_ref, nodes.build_base)  # [5] BaseDecl
+base_decl = node(word("BASE") + iri_ref, nodes.build_from(ast_queries.BaseDeclaration, 1))  # [5] BaseDecl
 prefix_decl = node(word("PREFIX") + pname_ns + iri_ref, nodes.build_prefix)  # [6] PrefixDecl
 version_decl = word("VERSION") + short_string  # VersionDecl, from which nothing follows
 prologue = (base_decl | prefix_decl | version_decl)[...]  # [4] Prologue
@@ -275,7 +277,7 @@ window_length = Labelled(  # Dur
 sliding_window = open_bracket + word("RANGE") + window_length + word("STEP") + window_length + close_bracket
 source_selector = Labelled(iri, "the IRI of a graph")  # [16] SourceSelector
 dataset_clause = (  # [13] DatasetClause
-    node(word("FROM") + in_stream, nodes.build_from_stream)
+    node(word("FROM") + in_stream, nodes.build_from(ast_queries.FromStream, 1))
     | node(word("FROM", expected=None) + word("NAMED") + word("WINDOW") + iri + word("ON") + stream_name + sliding_window, nodes.build_from_window)
     | node(  # [14] DefaultGraphClause, [15] NamedGraphClause
         word("FROM", expected=None) + Opt(word("NAMED")) + source_selector, nodes.build_from_graph
@@ -286,7 +288,7 @@ parameters = node(  # Parameters
 )
 sources = dataset_clause[...] + Opt(parameters)
 into = node(word("INTO") + in_stream, lambda source, found: found[1]) | node(
-    word("INTO", expected=None) + word("BACKGROUND") + Labelled(iri, "the IRI of a graph"), nodes.build_into_background
+    word("INTO", expected=None) + word("BACKGROUND") + Labelled(iri, "the IRI of a graph"), nodes.build_from(ast_queries.GraphName, -1)
 )
 select_item = node(var | Nested(open_paren + expression + word("AS") + var + close_paren), nodes.build_select_item)
 select_items = Labelled(sign("*") | select_item + Labelled(select_item, "another variable")[...], "variables, '*' or (expression AS ?variable)")
@@ -351,7 +353,7 @@ sub_select <<= node(  # [8] SubSelect
 )
 select_query = node(select_clause + sources + body, nodes.build_select)  # [7] SelectQuery
 construct_template = Labelled(  # [73] ConstructTemplate, [74] ConstructTriples
-    node(open_brace + Opt(triples_block) + close_brace, nodes.build_template), "a template in braces"
+    node(open_brace + Opt(triples_block) + close_brace, nodes.build_list(ast.GroupGraphPattern)), "a template in braces"
 )
 template_body = node(word("WHERE") + construct_template + solution_modifier + values_clause, nodes.build_body)
 construct_query = node(  # [10] ConstructQuery

@@ -1,15 +1,16 @@
 """This module makes the nodes of the syntax tree: a function for each production of the grammar, of what its parts
-have built.
+have built. `build_from` and `build_list` make the functions of those productions that only choose parts.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from epsparql.errors import Span, SyntaxFault
 from epsparql.parser import ast, ast_queries
 from epsparql.parser.elements import QueryText, Sign
 
+NodeT = TypeVar("NodeT")
 _OPERATORS = {operator.symbol: operator for operator in ast.BinaryOperator}
 _COMPARING = ast.BinaryOperator.EQUAL.strength
 
@@ -22,6 +23,24 @@ def keep_nodes(found: Iterable[Any]) -> list[Any]:
 def extent(found: Sequence[Any]) -> Span:
     """Return the stretch from the first node or mark to the last one."""
     return Span(found[0].span.start, found[-1].span.end)
+
+
+def build_from(kind: Callable[..., NodeT], *places: int) -> Callable[[QueryText, list[Any]], NodeT]:
+    """Return what builds a node of the parts at these places, and of its extent."""
+
+    def build(source: QueryText, found: list[Any]) -> NodeT:
+        return kind(*(found[place] for place in places), extent(found))
+
+    return build
+
+
+def build_list(kind: Callable[..., NodeT]) -> Callable[[QueryText, list[Any]], NodeT]:
+    """Return what builds a node of all parts but keywords and signs, and of its extent."""
+
+    def build(source: QueryText, found: list[Any]) -> NodeT:
+        return kind(tuple(keep_nodes(found)), extent(found))
+
+    return build
 
 
 # ---------------------------------------------------------------- terms and expressions
@@ -111,14 +130,6 @@ def build_triple_value(source: QueryText, found: list[Any]) -> ast.BuiltInCall:
     return ast.BuiltInCall("TRIPLE", tuple(keep_nodes(found)), extent(found))
 
 
-def build_previous(source: QueryText, found: list[Any]) -> ast.PreviousCall:
-    return ast.PreviousCall(found[2], extent(found))
-
-
-def build_expression_list(source: QueryText, found: list[Any]) -> ast.ExpressionList:
-    return ast.ExpressionList(tuple(keep_nodes(found)), extent(found))
-
-
 # ---------------------------------------------------------------- triples
 def build_property(source: QueryText, found: list[Any]) -> ast.Property:
     objects = keep_nodes(found[1:])
@@ -132,10 +143,6 @@ def build_property(source: QueryText, found: list[Any]) -> ast.Property:
 
 def build_reifier(source: QueryText, found: list[Any]) -> ast.Reifier:
     return ast.Reifier(found[1] if len(found) > 1 else ast.Anonymous(found[0].span), extent(found))
-
-
-def build_annotation_block(source: QueryText, found: list[Any]) -> ast.AnnotationBlock:
-    return ast.AnnotationBlock(tuple(keep_nodes(found)), extent(found))
 
 
 def build_annotated(source: QueryText, found: list[Any]) -> ast.Node | ast.Annotated:
@@ -164,14 +171,6 @@ def _last_end(found: list[Any]) -> int:
     return end
 
 
-def build_blank_properties(source: QueryText, found: list[Any]) -> ast.BlankProperties:
-    return ast.BlankProperties(tuple(keep_nodes(found)), extent(found))
-
-
-def build_collection(source: QueryText, found: list[Any]) -> ast.Collection:
-    return ast.Collection(tuple(keep_nodes(found)), extent(found))
-
-
 def build_path_alternative(source: QueryText, found: list[Any]) -> ast.Path:
     """Build an alternative of paths: [89] PathAlternative."""
     return found[0] if len(found) == 1 else ast.AlternativePath(tuple(keep_nodes(found)), extent(found))
@@ -192,11 +191,6 @@ def build_repeated_path(source: QueryText, found: list[Any]) -> ast.Path:
     return found[0] if len(found) == 1 else ast.RepeatedPath(found[0], found[1].value, extent(found))
 
 
-def build_negated_path(source: QueryText, found: list[Any]) -> ast.NegatedPath:
-    """Build a negated property set: [95] PathNegatedPropertySet."""
-    return ast.NegatedPath(tuple(keep_nodes(found)), extent(found))
-
-
 # ---------------------------------------------------------------- patterns
 def build_duration(source: QueryText, found: list[Any]) -> ast.DurationText:
     first = found[0]
@@ -210,29 +204,9 @@ def build_duration(source: QueryText, found: list[Any]) -> ast.DurationText:
     raise AssertionError(found)
 
 
-def build_filter(source: QueryText, found: list[Any]) -> ast.FilterElement:
-    return ast.FilterElement(found[1], extent(found))
-
-
-def build_bind(source: QueryText, found: list[Any]) -> ast.BindElement:
-    return ast.BindElement(found[2], found[4], extent(found))
-
-
-def build_optional(source: QueryText, found: list[Any]) -> ast.OptionalElement:
-    return ast.OptionalElement(found[1], extent(found))
-
-
-def build_minus(source: QueryText, found: list[Any]) -> ast.MinusElement:
-    return ast.MinusElement(found[1], extent(found))
-
-
 def build_combine(source: QueryText, found: list[Any]) -> ast.Combine:
     name = found[0].value
     return ast.Combine(ast.ChainOperator("EQUALSOPTIONAL" if name == "EQUALOPTIONAL" else name), found[1], found[0].span)
-
-
-def build_within(source: QueryText, found: list[Any]) -> ast.WithinStep:
-    return ast.WithinStep(found[1], extent(found))
 
 
 def build_without(source: QueryText, found: list[Any]) -> ast.WithoutStep:
@@ -241,10 +215,6 @@ def build_without(source: QueryText, found: list[Any]) -> ast.WithoutStep:
 
 def build_chain(source: QueryText, found: list[Any]) -> ast.Chain:
     return ast.Chain(found[0], tuple(found[1:]), extent(found))
-
-
-def build_group(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
-    return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
 def build_where(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
@@ -258,14 +228,6 @@ def build_where(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
         only: ast.GroupGraphPattern = elements[0].first
         return only
     return ast.GroupGraphPattern(tuple(elements), extent(elements))
-
-
-def build_graph(source: QueryText, found: list[Any]) -> ast.GraphElement:
-    return ast.GraphElement(found[1], found[2], extent(found))
-
-
-def build_window_element(source: QueryText, found: list[Any]) -> ast.WindowElement:
-    return ast.WindowElement(found[1], found[2], extent(found))
 
 
 def build_service(source: QueryText, found: list[Any]) -> ast.ServiceElement:
@@ -302,10 +264,6 @@ def build_sub_select(source: QueryText, found: list[Any]) -> ast.SubSelectElemen
 
 
 # ---------------------------------------------------------------- queries
-def build_base(source: QueryText, found: list[Any]) -> ast_queries.BaseDeclaration:
-    return ast_queries.BaseDeclaration(found[1], extent(found))
-
-
 def build_prefix(source: QueryText, found: list[Any]) -> ast_queries.PrefixDeclaration:
     return ast_queries.PrefixDeclaration(found[1].prefix, found[2], extent(found))
 
@@ -313,10 +271,6 @@ def build_prefix(source: QueryText, found: list[Any]) -> ast_queries.PrefixDecla
 def build_stream_name(source: QueryText, found: list[Any]) -> ast_queries.StreamName:
     (name,) = found
     return ast_queries.StreamName(None if isinstance(name, Sign) else name, name.span)
-
-
-def build_into_background(source: QueryText, found: list[Any]) -> ast_queries.GraphName:
-    return ast_queries.GraphName(found[-1], extent(found))
 
 
 class Clause:
@@ -332,10 +286,6 @@ class Clause:
 
 def build_clause(source: QueryText, found: list[Any]) -> Clause:
     return Clause(found[0].value, tuple(keep_nodes(found)), extent(found))
-
-
-def build_from_stream(source: QueryText, found: list[Any]) -> ast_queries.FromStream:
-    return ast_queries.FromStream(found[1], extent(found))
 
 
 def build_from_graph(source: QueryText, found: list[Any]) -> ast_queries.FromGraph:
@@ -431,10 +381,6 @@ def _selected(found: list[Any]) -> ast.SelectForm:
 
 def build_select(source: QueryText, found: list[Any]) -> ast_queries.SelectQuery:
     return ast_queries.SelectQuery(_selected(found), _sources(found))
-
-
-def build_template(source: QueryText, found: list[Any]) -> ast.GroupGraphPattern:
-    return ast.GroupGraphPattern(tuple(keep_nodes(found)), extent(found))
 
 
 def build_construct(source: QueryText, found: list[Any]) -> ast_queries.ConstructQuery:

@@ -42,9 +42,9 @@ class Spill:
 
     def receive_solutions(self, sent: bytes | str) -> pa.RecordBatch:
         """Return what was sent. Raises: StoreFailed."""
-        return pa.ipc.open_stream(sent if isinstance(sent, bytes) else self._read(sent)).read_next_batch()
+        return pa.ipc.open_stream(sent if isinstance(sent, bytes) else self._fetch_solutions(sent)).read_next_batch()
 
-    def _read(self, name: str) -> bytes:
+    def _fetch_solutions(self, name: str) -> bytes:
         store = _connected(self.store)
         found = store.read(f"{SPILL}/{name}")
         if found is None:
