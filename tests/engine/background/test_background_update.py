@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
 import epsparql
@@ -92,7 +92,13 @@ def copied(few: int) -> Iterator[None]:
 
 
 def agree(
-    query: str, stream: Sequence[Occurrence], changes: Sequence[Change], cuts: frozenset[int] = frozenset(), policy: str = UNRESTRICTED
+    query: str,
+    stream: Sequence[Occurrence],
+    changes: Sequence[Change],
+    cuts: frozenset[int] = frozenset(),
+    policy: str = UNRESTRICTED,
+    *,
+    may_be_refused: bool = False,
 ) -> None:
     bodies = in_order({DEFAULT_STREAM: stream})
     log = log_of(query, bodies, changes, policy)
@@ -101,6 +107,8 @@ def agree(
     expected = background_changes.solutions(parsed, stream, versions(bodies, changes), Settings(policy))
     parts = blocks(log, cuts)
     whole = run(parts)
+    if may_be_refused:
+        assume(not whole.refused)  # such as the time of an EXISTS that is compared with a variable from outside
     assert not whole.refused
     found = results({"q": query}, whole.emitted)["q"]
     assert shown(found) == shown(expected)
@@ -1094,4 +1102,4 @@ def test_at_random(query: str, stream: list[Occurrence], changes: list[Change], 
     note(show(plain))
     note("\n".join(f"{each.before} {each.change} {each.graph}: {show(each.facts)}" for each in changes))
     with copied(few):
-        agree(query, list(dict.fromkeys(plain)), changes, cuts, policy)
+        agree(query, list(dict.fromkeys(plain)), changes, cuts, policy, may_be_refused=True)
