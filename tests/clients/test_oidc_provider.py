@@ -120,7 +120,7 @@ def test_users_of_the_console_sign_in(browser: Browser, installed: Path, port: i
         expect(page.get_by_role("alert")).to_have_count(0)
         second = page.evaluate("sessionStorage.getItem('epsparql.token')")
         Client(url, second).register("q", values("a"))
-        assert '"who": "subject ada"' in (tmp_path / "data" / "audit.ndjson").read_text()
+        until(lambda: '"who": "subject ada"' in (tmp_path / "data" / "audit.ndjson").read_text(), "the line of the audit log")
         page.close()
 
 
