@@ -14,8 +14,7 @@ from engine.expressions.temporal import civil_from_days, days_from_civil, durati
 from engine.expressions.values import MAX_TEXT, NumericType
 from epsparql import algebra
 from epsparql.algebra import Comparison, Constant, Operator, TimeFunction
-from epsparql.etalis.parser.vocabulary import TERM
-from epsparql.etalis.statics.conditions import FUNCTION
+from epsparql.etalis.parser.vocabulary import FUNCTION, TERM
 from epsparql.terms import RDF_LANG_STRING, XSD, BlankNode, Iri, Literal, Term, Variable
 from tests.support.ntriples import parse_term as parse_reference
 from tests.support.query_strategies import NUMERALS
