@@ -23,8 +23,9 @@ from server.cli.openapi_doc import _never
 from tests.server.conftest import event, serving, until, values
 from tests.soak import is_full
 
-pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this process, and lift the limit while they read a query
-    "ignore:The recursion limit will not be reset:hypothesis.errors.HypothesisWarning"
+pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this process: they lift the limit while they read a query, and draw numbers
+    "ignore:The recursion limit will not be reset:hypothesis.errors.HypothesisWarning",
+    "ignore:Do not use the `random` module inside strategies:hypothesis.errors.HypothesisDeprecationWarning",
 )
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
 EXAMPLES = 25 if is_full() else 3  # of each operation
