@@ -1,6 +1,6 @@
 /** What the server proposes for a file: its choices, the triples of the first rows, and what it guessed. */
 
-import { useId } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
 
 export type Proposal = Schemas["MappingProposal"];
@@ -66,13 +66,23 @@ function leaveByEnter(event: KeyboardEvent): void {
   (event.currentTarget as HTMLElement).blur();
 }
 
-/** The zone of times that name none. */
+/** The zone of times that name none. What is typed stays when the page is drawn anew meanwhile. */
 function Zone({ zone, decide }: { zone: string; decide: (zone: string) => void }) {
   const id = useId();
+  const [typed, type] = useState(zone);
+  useEffect(() => type(zone), [zone]);
   return (
     <label>
       time zone
-      <input type="text" list={id} value={zone} placeholder="UTC, or such as Europe/Vienna" onChange={(event) => decide(event.currentTarget.value.trim())} onKeyDown={leaveByEnter} />
+      <input
+        type="text"
+        list={id}
+        value={typed}
+        placeholder="UTC, or such as Europe/Vienna"
+        onInput={(event) => type(event.currentTarget.value)}
+        onChange={(event) => decide(event.currentTarget.value.trim())}
+        onKeyDown={leaveByEnter}
+      />
       <datalist id={id}>
         {ZONES.map((each) => (
           <option key={each} value={each} />
