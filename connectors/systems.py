@@ -260,7 +260,7 @@ SYSTEMS: Mapping[str, System] = {
                     str, "This is the address of Server-Sent Events, such as https://stream.wikimedia.org/v2/stream/recentchange.", needed=True
                 ),
                 "format": Option(str, "This is the media type of each event's data.", default="application/json"),
-                "event": Option(str, "Events of this type are read, and others are left out.", default="message"),
+                "event": Option(str, "Events of this type are read, and others are left out. The default is all types."),
                 "resume": Option(bool, "Each event has an id, after which the connector resumes. Otherwise events are lost while it is away.", True),
             },
         },

@@ -68,7 +68,7 @@ class SseSource(Source):
                 self._parser = EventStreamParser(self._parser.last_id, MOST_BYTES)
                 self._again_s = time.monotonic() + self._retry_s
             else:
-                self._waiting = [self._make_message(event) for event in self._parser.feed(piece) if event.kind == self._kind]
+                self._waiting = [self._make_message(event) for event in self._parser.feed(piece) if self._kind in (None, event.kind)]
                 self._retry_s = min(self._parser.retry_s or self._retry_s, _LONGEST_RETRY_S)
         except EventTooLarge:
             raise SystemFault(f"{self._url} has an event of more than {MOST_BYTES} bytes; ask its publisher for smaller events") from None
@@ -77,8 +77,8 @@ class SseSource(Source):
         """Return the message of an event. Raises: SystemFault for one that cannot be resumed after."""
         if self.has_positions and not event.has_own_id:
             raise SystemFault(
-                f"{self._url} sends an event without an id, so nothing can resume after it; set resume = false, and events that are sent "
-                "while the connector is away are lost"
+                f"{self._url} sends an event of the type {event.kind[:100]!r} without an id, so nothing can resume after it; name the type of "
+                "those with ids as event, or set resume = false, and events that are sent while the connector is away are lost"
             )
         if self.has_positions and not 0 < len(event.id) <= LONGEST_ID:
             raise SystemFault(f"{self._url} sends an id of {len(event.id)} characters; ids have 1 to {LONGEST_ID}, unless resume = false")

@@ -28,6 +28,10 @@ CRS84 = "http://www.opengis.net/def/crs/OGC/1.3/CRS84"
 LIBRARIES = ("shapely", "pyproj")
 MOST_TEXT, MOST_POINTS, MOST_DEPTH = 1 << 20, 50_000, 16
 """A geometry has at most so many characters, points, and levels of brackets."""
+MOST_PAIRS, MOST_BUFFERED = 1_000_000, 200
+"""Two geometries have at most so many pairs of points, since all of their edges may cross; a buffer is made of so many
+points.
+"""
 _OGC, _QUDT = "http://www.opengis.net/def/uom/OGC/1.0/", "http://qudt.org/vocab/unit/"
 _METRES = {f"{_OGC}metre": 1.0, f"{_QUDT}M": 1.0, f"{_QUDT}KiloM": 1000.0}
 _DEGREES = {f"{_OGC}degree": 1.0, f"{_QUDT}DEG": 1.0, f"{_OGC}radian": degrees(1.0), f"{_QUDT}RAD": degrees(1.0)}
@@ -57,6 +61,16 @@ def _read_geometry(term: Term) -> LocatedGeometry:
     if not isinstance(term, Literal) or term.datatype != WKT or len(term.lexical) > MOST_TEXT:
         raise ExpressionError
     return _parse_small(term.lexical) if len(term.lexical) <= _SMALL_TEXT else _parse_large(term.lexical)
+
+
+def _read_pair(left: Term, right: Term) -> tuple[LocatedGeometry, LocatedGeometry]:
+    """Return the geometries of two literals. Raises: ExpressionError, also if they have too many pairs of points."""
+    import shapely
+
+    first, second = _read_geometry(left), _read_geometry(right)
+    if shapely.get_num_coordinates(first.geometry) * shapely.get_num_coordinates(second.geometry) > MOST_PAIRS:
+        raise ExpressionError
+    return first, second
 
 
 def _parse_wkt(text: str) -> LocatedGeometry:
@@ -100,9 +114,12 @@ def _find_system(iri: str) -> Any:
     if found is None:
         raise ExpressionError
     try:
-        return pyproj.CRS.from_authority(found[1].upper(), found[2])
+        system = pyproj.CRS.from_authority(found[1].upper(), found[2])
     except pyproj.exceptions.ProjError as fault:
         raise ExpressionError from fault
+    if not (system.is_geographic or system.is_projected):  # heights, dates and the like are no places
+        raise ExpressionError
+    return system
 
 
 @lru_cache(64)
@@ -128,7 +145,10 @@ def _move(place: LocatedGeometry, system: str) -> "Geometry":
 def _find_change(before: str, after: str) -> Callable[..., Any]:
     import pyproj
 
-    change: Callable[..., Any] = pyproj.Transformer.from_crs(_find_system(before), _find_system(after), always_xy=True).transform
+    try:
+        change: Callable[..., Any] = pyproj.Transformer.from_crs(_find_system(before), _find_system(after), always_xy=True).transform
+    except pyproj.exceptions.ProjError as fault:
+        raise ExpressionError from fault
     return change
 
 
@@ -148,7 +168,7 @@ def _relation(name: str) -> Callable[[Term, Term], bool]:
     def relate(left: Term, right: Term) -> bool:
         import shapely
 
-        first, second = _read_geometry(left), _read_geometry(right)
+        first, second = _read_pair(left, right)
         try:
             if name == "within":  # the prepared geometry of `contains` is its first one
                 return bool(shapely.contains(_move(second, first.system), first.geometry))
@@ -171,7 +191,7 @@ def distance(left: Term, right: Term, unit: Term) -> float:
     """
     import shapely
 
-    first, second = _read_geometry(left), _read_geometry(right)
+    first, second = _read_pair(left, right)
     try:
         if (angle := _unit(unit, _DEGREES)) is not None:
             return float(shapely.distance(first.geometry, _move(second, first.system))) / angle
@@ -204,6 +224,8 @@ def buffer(term: Term, radius: object, unit: Term) -> Literal:
     import shapely
 
     place, value = _read_geometry(term), _number(radius)
+    if shapely.get_num_coordinates(place.geometry) > MOST_BUFFERED:
+        raise ExpressionError
     try:
         if (angle := _unit(unit, _DEGREES)) is not None:
             return _write_wkt(shapely.buffer(place.geometry, value * angle, quad_segs=_CIRCLE), place.system)

@@ -88,7 +88,7 @@ def publisher() -> Iterator[EventPublisher]:
 
 
 def source_of(publisher: EventPublisher, **more: object) -> SseSource:
-    given = {"type": "sse", "stream": "s", "url": publisher.url, "token_env": "TOKEN"} | more
+    given = {"type": "sse", "stream": "s", "url": publisher.url, "token_env": "TOKEN", "event": "message"} | more
     return SseSource(parse_connector("events", given), {"token": "s3cret"})
 
 
@@ -128,13 +128,14 @@ def test_events_are_read_once_across_the_ends_of_answers(publisher: EventPublish
 def test_a_publisher_without_ids_is_read_on_demand(publisher: EventPublisher, source: SseSource) -> None:
     publisher.events = ["event: x\ndata: 1\n\n", "data: 2\n\n"]
     source.seek(None)
-    with pytest.raises(SystemFault, match="sends an event without an id, so nothing can resume after it; set resume = false"):
+    with pytest.raises(SystemFault, match="sends an event of the type 'message' without an id, so nothing can resume after it; name the type"):
         read(source, 1)
-    other = source_of(publisher, resume=False, event="x")
-    assert not other.has_positions
-    other.seek(None)
-    assert [message.payload for message in read(other, 1)] == [b"1"]
-    other.close()
+    for kind, expected in (("x", [b"1"]), (None, [b"1", b"2"])):
+        other = source_of(publisher, resume=False, event=kind)
+        assert not other.has_positions
+        other.seek(None)
+        assert [message.payload for message in read(other, len(expected))] == expected
+        other.close()
 
 
 FAULTS: list[Any] = [

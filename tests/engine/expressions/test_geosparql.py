@@ -39,6 +39,10 @@ def number(text: str) -> Literal:
     return Literal(text, "http://www.w3.org/2001/XMLSchema#decimal")
 
 
+def many_points(count: int) -> str:
+    return f"LINESTRING({', '.join(f'{k} {k % 2}' for k in range(count))})"
+
+
 def geof(name: str, *arguments: Term) -> str:
     found = call(f"<{NAMESPACE}{name}>", arguments)
     assert isinstance(found, Literal)
@@ -128,7 +132,16 @@ NONE = [
     pytest.param("sfWithin", (wkt(f"<{EPSG}999999> POINT(1 2)"), wkt(BOX)), id="a number without a system"),
     pytest.param("sfWithin", (wkt("GEOMETRYCOLLECTION(" * MOST_DEPTH + "POINT(1 2)" + ")" * MOST_DEPTH), wkt(BOX)), id="too deep"),
     pytest.param("sfWithin", (wkt("(" * 500_000), wkt(BOX)), id="much too deep"),
-    pytest.param("sfWithin", (wkt(f"LINESTRING({', '.join(f'{k} 0' for k in range(MOST_POINTS + 1))})"), wkt(BOX)), id="too many points"),
+    pytest.param("sfWithin", (wkt(many_points(MOST_POINTS + 1)), wkt(BOX)), id="too many points"),
+    *(
+        pytest.param("sfWithin", pair, id=f"{system}, {place}")
+        for system in ("OGC/0/AnsiDate", "EPSG/0/5701", "EPSG/0/5800", "EPSG/0/4978")
+        for point in [wkt(f"<http://www.opengis.net/def/crs/{system}> POINT(1 2)")]
+        for place, pair in (("first", (point, wkt(BOX))), ("second", (wkt(BOX), point)))
+    ),
+    pytest.param("sfOverlaps", (wkt(many_points(1_001)), wkt(many_points(1_000))), id="too many pairs of points"),
+    pytest.param("distance", (wkt(many_points(1_001)), wkt(many_points(1_000)), METRE), id="too many pairs for a distance"),
+    pytest.param("buffer", (wkt(many_points(201)), number("1"), DEGREE), id="too many points for a buffer"),
     pytest.param("distance", (wkt("POINT(0 91)"), wkt("POINT(0 0)"), METRE), id="no latitude"),
     pytest.param("distance", (wkt("POINT EMPTY"), wkt("POINT(0 0)"), METRE), id="an empty geometry"),
     pytest.param("distance", (wkt("POINT(0 1)"), wkt("POINT(0 0)"), Iri("http://e/mile")), id="an unknown unit"),
