@@ -255,6 +255,16 @@ class BackgroundGraph:
         return self.entries[-1]
 
 
+class Instance(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Records an instance of a query with PARAMETERS: its `terms`, as a JSON array.
+
+    Its life began with the entry `since`, before which its id named another instance, or none.
+    """
+
+    since: int
+    terms: str
+
+
 @dataclass(slots=True)
 class Catalogue:
     """Folds a log's entries. One thread applies; values are frozen and replaced, so any thread may look meanwhile."""
@@ -274,8 +284,8 @@ class Catalogue:
     """The first entry, by stream, that revised queries have not told the consequences of; the key is "" for changes
     of what they rest on.
     """
-    instances: dict[int, dict[str, str]] = field(default_factory=dict)
-    """The instances of each query with PARAMETERS, by registration and id: their terms, as a JSON array."""
+    instances: dict[int, dict[str, Instance]] = field(default_factory=dict)
+    """The instances of each query with PARAMETERS, by registration and id."""
     leads: frozenset[int] = field(init=False)  # registrations with which queries catch up
     newest: int = field(init=False, default=-1)
     """The latest registration.
@@ -423,7 +433,8 @@ class Catalogue:
             if bytes(terms) == b"null":
                 found.pop(name, None)
             else:
-                found[name] = bytes(terms).decode()
+                before = found.get(name)
+                found[name] = Instance(entry.offset if before is None else before.since, bytes(terms).decode())
 
     def _register(self, entry: Register, at: Micros) -> None:
         self._remove_query(entry.name)

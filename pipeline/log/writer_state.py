@@ -14,7 +14,7 @@ from engine.messages import Micros
 from epsparql.deferred_methods import dataclass
 from epsparql.durable_files import replace_file
 from pipeline.errors import NotOfOneLog
-from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration, Stream
+from pipeline.log.catalog import BackgroundGraph, Catalogue, Instance, Registration, Stream
 from pipeline.log.idempotency_keys import KEYS_FOLDER, Ack, IdempotencyKeys, Saved
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.segments import seal, unseal
@@ -37,7 +37,7 @@ class _State:
     mark: int = 0
     sources: dict[str, dict[str, SourceState]] = field(default_factory=dict)
     unrevised: dict[str, int] = field(default_factory=dict)
-    instances: dict[int, dict[str, str]] = field(default_factory=dict)
+    instances: dict[int, dict[str, Instance]] = field(default_factory=dict)
 
 
 def save_state(data_dir: Path, catalogue: Catalogue, keys: IdempotencyKeys, mark: int) -> None:

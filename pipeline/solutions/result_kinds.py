@@ -1,6 +1,15 @@
 """This module tells what kind of solutions a query has."""
 
+from typing import NamedTuple
+
 from epsparql.deferred_methods import dataclass
+
+
+class InstanceLife(NamedTuple):
+    """Names an instance from the entry `since` on, which added it: its id may have named another one before."""
+
+    instance: str
+    since: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ from pathlib import Path
 from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from engine.dictionary.arrow_encoding import plain
 from engine.messages import Micros, StateChange, int64s
@@ -24,6 +26,7 @@ from pipeline.log.log_fingerprint import Marks
 from pipeline.log.reader import Published
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
 from pipeline.solutions.query_index import FrameIndex, Index, InUse, RecentFrames, read_base
+from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_ids import (
     STORED,
     FrameSummary,
@@ -410,6 +413,13 @@ def list_instances(batch: pa.RecordBatch) -> pa.StringArray:
     return lists.values.take(lists.offsets[:-1])
 
 
+def is_of_life(batch: pa.RecordBatch, life: InstanceLife) -> npt.NDArray[np.bool_]:
+    """Return which solutions are of this life of an instance; the query of all of them has PARAMETERS."""
+    own = pc.equal(list_instances(batch), f'"{life.instance}"').to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = own & (int64s(batch.column("entry")) > life.since)
+    return found
+
+
 def listed(batch: pa.RecordBatch) -> list[StoredSolution]:
     """Return a stored batch as objects."""
     start, end = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("start", "end"))
@@ -420,4 +430,4 @@ def listed(batch: pa.RecordBatch) -> list[StoredSolution]:
     ]
 
 
-__all__ = ["SolutionReader", "SolutionWriter", "StoredSolution", "Tally", "list_instances", "listed", "solution_id"]
+__all__ = ["SolutionReader", "SolutionWriter", "StoredSolution", "Tally", "is_of_life", "list_instances", "listed", "solution_id"]

@@ -3,7 +3,7 @@
 import asyncio
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from numpy import int64
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from epsparql.deferred_methods import dataclass
 from pipeline.solutions.json_encoder import Lines
+from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_ids import solution_id
 
 PAGE = 2_000
@@ -38,7 +39,8 @@ class Page:
     written: Lines
     newest: bool
     routes: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """The places of each instance's solutions, by its id."""
+    """The places of each instance's solutions, by its id; `entries` are then the log entries that brought them."""
+    entries: NDArray[int64] | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -60,10 +62,13 @@ class Page:
         """Return the place of the first solution beyond the id `last`."""
         return bisect_right(range(len(self)), last, key=self.id_at)
 
-    def join_texts(self, places: Iterable[int]) -> bytes:
-        """Return the texts of the solutions at these places."""
-        text, ends = self.written.text, self.written.ends
-        return b"".join(text[int(ends[place - 1]) if place else 0 : int(ends[place])] for place in places)
+    def join_texts(self, life: InstanceLife, begin: int = 0) -> bytes:
+        """Return the texts of an instance's solutions, from the place `begin` on."""
+        text, ends, entries = self.written.text, self.written.ends, self.entries
+        if entries is None:
+            return b""
+        places = (k for k in self.routes.get(life.instance, ()) if k >= begin and entries[k] > life.since)
+        return b"".join(text[int(ends[k - 1]) if k else 0 : int(ends[k])] for k in places)
 
     def list_lines(self) -> Iterator[SolutionLine]:
         """Yield the solutions of a page that was written as lines."""

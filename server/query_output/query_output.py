@@ -101,7 +101,8 @@ def _write_page(registration: Registration, found: pa.RecordBatch, notice: Notic
             return notice
         found, times, ordinals = found.slice(0, old), times[:old], ordinals[:old]
     ((part, form),) = split_by_form(registration, found)
-    return Page(times, ordinals, ndjson(part, {registration.name: form}, envelope), newest, _find_routes(part, form))
+    written, routes = ndjson(part, {registration.name: form}, envelope), _find_routes(part, form)
+    return Page(times, ordinals, written, newest, routes, int64s(part.column("entry")).copy() if routes else None)
 
 
 def _find_routes(part: pa.RecordBatch, form: Form) -> dict[str, list[int]]:

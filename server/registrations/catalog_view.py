@@ -7,8 +7,9 @@ from itertools import islice, takewhile
 
 from epsparql.deferred_methods import dataclass
 from pipeline.log import LateRow, LogReader, LogWriter, RejectedRow
-from pipeline.log.catalog import Catalogue, Registration, Stream
+from pipeline.log.catalog import Catalogue, Instance, Registration, Stream
 from pipeline.registrations.query_cache import get_shape
+from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_log import SolutionReader
 from server.http.problem_details import Fault, Problem, unknown_fault
 
@@ -109,20 +110,29 @@ class CatalogView:
             raise unknown_fault("query", name, dict(queries))
         return self.with_state(queries[name])
 
-    def get_instances(self, registration: Registration) -> Mapping[str, str]:
-        """Return the terms of each instance of a query with PARAMETERS, as a JSON array, by id. Raises: Fault 409."""
+    def get_instances(self, registration: Registration) -> Mapping[str, Instance]:
+        """Return the instances of a query with PARAMETERS, by id. Raises: Fault 409."""
         if not get_shape(registration.text).parameters:
             detail = f"the query {registration.name!r} has no PARAMETERS, so it has no instances; register it with PARAMETERS (?a ?b)"
             raise Fault(Problem(HTTPStatus.CONFLICT, "no-parameters", detail, query=registration.name))
         return self.log.catalogue.instances.get(registration.registered, {})
 
-    def get_instance(self, registration: Registration, instance: str) -> str:
-        """Return the terms of an instance, as a JSON array. Raises: Fault 404, which names no other instance; 409."""
+    def get_instance(self, registration: Registration, instance: str) -> Instance:
+        """Return an instance. Raises: Fault 404, which names no other instance; 409."""
         found = self.get_instances(registration).get(instance)
         if found is None:
             detail = f"the query {registration.name!r} has no instance {instance[:_SHOWN]!r}; PUT it, or look for it in the list of instances"
             raise Fault(Problem(HTTPStatus.NOT_FOUND, "unknown-instance", detail, query=registration.name))
         return found
+
+    def get_life(self, registration: Registration, instance: str) -> InstanceLife:
+        """Return the present life of an instance. Raises as `get_instance`."""
+        return InstanceLife(instance, self.get_instance(registration, instance).since)
+
+    def is_alive(self, registration: Registration, life: InstanceLife) -> bool:
+        """Return whether an instance was not removed since this life of it began."""
+        known = self.log.catalogue.instances.get(registration.registered, {}).get(life.instance)
+        return known is not None and known.since == life.since
 
     def list_queries(self) -> list[Registration]:
         return self._with_states(list(self.log.catalogue.queries.values()))

@@ -140,14 +140,14 @@ async def list_instances(
     if len(page) == limit:
         more = f"&prefix={encode_name(prefix)}" if prefix else ""
         response.headers["Link"] = f'</queries/{encode_name(name)}/instances?after={encode_name(page[-1])}&limit={limit}{more}>; rel="next"'
-    documents = [_describe_instance(registration, each, terms) for each in page if (terms := found.get(each)) is not None]
+    documents = [_describe_instance(registration, each, known.terms) for each in page if (known := found.get(each)) is not None]
     return InstanceList(count=len(found), instances=documents)
 
 
 @router.get("/queries/{name}/instances/{instance}", dependencies=[INSTANCES], summary="Show an instance", responses=_NONE)
 async def get_instance(name: Name, instance: Instance, service: Shared) -> InstanceDocument:
     registration = service.catalog.get_query(name)
-    return _describe_instance(registration, instance, service.catalog.get_instance(registration, instance))
+    return _describe_instance(registration, instance, service.catalog.get_instance(registration, instance).terms)
 
 
 @router.delete(

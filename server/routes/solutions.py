@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
@@ -22,8 +21,9 @@ from pipeline.registrations.query_cache import find_form, get_shape
 from pipeline.solutions.event_stream_pages import MEDIA_TYPES, PAGE, EventStreamAddresses, write_event_page, write_root
 from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSON, TRIG, TURTLE, Changes, Form, Triples, version_of_page, write_page
 from pipeline.solutions.json_encoder import Envelope
+from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
-from pipeline.solutions.solution_log import list_instances, listed
+from pipeline.solutions.solution_log import is_of_life, listed
 from server.dependencies import INSTANCE, READ, Shared
 from server.http import connection_limits
 from server.http.content_negotiation import choose_media_type, versioned
@@ -140,8 +140,7 @@ async def get_instance_solutions(
     wait: Annotated[float, Query(ge=0, description="The server waits up to this many seconds for a first solution.")] = 0.0,
 ) -> Response:
     registration = service.catalog.get_query(name)
-    service.catalog.get_instance(registration, instance)
-    return await _answer_page(service, request, _Part(service, registration, instance), keys, limit, wait)
+    return await _answer_page(service, request, _Part(service, registration, service.catalog.get_life(registration, instance)), keys, limit, wait)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,23 +149,23 @@ class _Part:
 
     service: Service
     registration: Registration
-    instance: str | None = None
+    life: InstanceLife | None = None
 
     @property
     def address(self) -> str:
         query = f"/queries/{encode_name(self.registration.name)}"
-        return f"{query}/solutions" if self.instance is None else f"{query}/instances/{encode_name(self.instance)}/solutions"
+        return f"{query}/solutions" if self.life is None else f"{query}/instances/{encode_name(self.life.instance)}/solutions"
 
     def read_page(self, keys: KeyRange, limit: int) -> tuple[pa.RecordBatch, str | None, bool]:
         """Return up to `limit` solutions (STORED) of a range, the id of the last one that was passed, and whether
         nothing follows it. Of a long range without a solution of the instance, a part is read. Raises: Gone.
         """
         solutions, registered = self.service.solutions, self.registration.registered
-        found = solutions.read_range(registered, keys, limit if self.instance is None else max(limit, _PASSED))
+        found = solutions.read_range(registered, keys, limit if self.life is None else max(limit, _PASSED))
         last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else None
-        if self.instance is None:
+        if self.life is None:
             return found, last, found.num_rows < limit
-        own = np.flatnonzero(pc.equal(list_instances(found), f'"{self.instance}"').to_numpy(zero_copy_only=False))
+        own = np.flatnonzero(is_of_life(found, self.life))
         if len(own) <= limit:
             return found.take(pa.array(own)), last, found.num_rows < max(limit, _PASSED)
         own_found = found.take(pa.array(own[:limit]))
@@ -278,24 +277,23 @@ async def get_instance_events(
     last_event_id: Annotated[str | None, Header(description="This is the id of the last event that was already read.")] = None,
 ) -> Response:
     registration = service.catalog.get_query(name)
-    service.catalog.get_instance(registration, instance)
-    return await _answer_events(service, registration, last_event_id or after, instance)
+    return await _answer_events(service, registration, last_event_id or after, service.catalog.get_life(registration, instance))
 
 
-async def _answer_events(service: Service, registration: Registration, last: str | None, instance: str | None = None) -> Response:
+async def _answer_events(service: Service, registration: Registration, last: str | None, life: InstanceLife | None = None) -> Response:
     refuse_static_rule(registration)
     try:
         await asyncio.to_thread(service.solutions.read, registration.registered, last, 1)
     except ValueError as error:
         raise bad_request("bad-id", f"Last-Event-ID: {error}", expected="the id of a solution", query=registration.name) from None
     service.admission.connections.check_follower(registration.registered)
-    return StreamingResponse(_stream_events(service, registration, last, instance), media_type=EVENT_STREAM, headers=HEADERS)
+    return StreamingResponse(_stream_events(service, registration, last, life), media_type=EVENT_STREAM, headers=HEADERS)
 
 
-async def _stream_events(service: Service, registration: Registration, after: str | None, instance: str | None) -> AsyncIterator[str | bytes]:
+async def _stream_events(service: Service, registration: Registration, after: str | None, life: InstanceLife | None) -> AsyncIterator[str | bytes]:
     yield RETRY
     with service.admission.connections.count_follower(connection_limits.EVENT_STREAM, registration.registered):
-        async for item in follow_query(service, registration, after, Envelope.EVENT):
+        async for item in follow_query(service, registration, after, Envelope.EVENT, life):
             match item:
                 case Idle():
                     yield IDLE
@@ -308,7 +306,7 @@ async def _stream_events(service: Service, registration: Registration, after: st
                 case Notice():
                     yield f"event: promoted\nid: {item.id}\ndata: {item.text}\n\n"
                 case page:
-                    own = page.written.text if instance is None else page.join_texts(page.routes.get(instance, ()))
+                    own = page.written.text if life is None else page.join_texts(life)
                     service.admission.connections.sent[connection_limits.EVENT_STREAM] += len(page) if own else 0
                     if own:
                         yield own

@@ -368,16 +368,15 @@ async def _subscribe(websocket: WebSocket, name: str, instance: str | None, afte
         await admit(websocket, service, read_scope(query) if own is None else instance_scope(query, own), read_scope(query))
         check_parameters(websocket)
         registration = service.catalog.get_query(query)
-        if own is not None:
-            service.catalog.get_instance(registration, own)
-            if policy != _POLICIES[0]:
-                raise bad_request("invalid-parameter", "the feed of an instance leaves nothing out", expected=_POLICIES[0], query=query)
+        life = None if own is None else service.catalog.get_life(registration, own)
+        if life is not None and policy != _POLICIES[0]:
+            raise bad_request("invalid-parameter", "the feed of an instance leaves nothing out", expected=_POLICIES[0], query=query)
         if policy not in _POLICIES:
             raise bad_request("invalid-parameter", f"policy cannot be {policy!r}", expected=" or ".join(_POLICIES))
         if registration.emit == REVISED and policy != _POLICIES[0]:
             raise bad_request("invalid-parameter", "no change of a revised query may be left out", expected=_POLICIES[0], query=query)
         envelope, writer = Envelope.MESSAGE if chosen == BATCHES else Envelope.FRAME, find_writer(websocket.scope)
-        member = BroadcastMember(writer, DeliveryProgress(registration.registered, writer.abort, after or ""), envelope, own)
+        member = BroadcastMember(writer, DeliveryProgress(registration.registered, writer.abort, after or ""), envelope, life)
         await _run_subscriber(websocket, registration, member, drops=policy == "drop-oldest")
     except Fault as fault:
         await _refuse_connection(websocket, fault)

@@ -11,6 +11,7 @@ from numpy import searchsorted
 from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from pipeline.solutions.json_encoder import Envelope
+from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.websocket_frames import encode_text_frame
 from server.http.connection_limits import SOCKET
 from server.query_output.page_cache import Notice, Page
@@ -37,20 +38,20 @@ class FrameBatch:
     last: str
 
 
-def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "", instance: str | None = None) -> Iterator[FrameBatch]:
+def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "", life: InstanceLife | None = None) -> Iterator[FrameBatch]:
     """Yield the solutions of a page beyond an id, in batches of about _BATCH_BYTES. Messages without frames of their
     own share one a batch.
 
-    A notice is a batch of its own, and so are the solutions of an `instance`, though all count that the batch passes.
+    A notice is a batch of its own, and so are the solutions of an instance, though all count that the batch passes.
     """
     if isinstance(page, Notice):
         if page.id > after:
             yield FrameBatch(encode_text_frame(f'{{"promoted":{page.text}}}'.encode()), 0, page.id)
         return
     text, ends, begin = memoryview(page.written.text), page.written.ends, page.find_after(after)
-    if instance is not None:
+    if life is not None:
         if begin < len(page):
-            own = page.join_texts(place for place in page.routes.get(instance, ()) if place >= begin)
+            own = page.join_texts(life, begin)
             yield FrameBatch(own if envelope == Envelope.FRAME or not own else encode_text_frame(own), len(page) - begin, page.last)
         return
     while begin < len(page):
@@ -68,7 +69,7 @@ def encode_message(message: dict[str, object] | msgspec.Struct) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class BroadcastMember:
-    """Represents a subscriber in a broadcast, of all solutions or those of one `instance`. `envelope` says whether each
+    """Represents a subscriber in a broadcast, of all solutions or those of one instance's `life`. `envelope` says whether each
     solution comes in a frame of its own.
 
     `left` is set when the subscriber leaves the broadcast: to an end of the query, or to None where it must look for
@@ -78,7 +79,7 @@ class BroadcastMember:
     writer: WebSocketWriter
     delivery: DeliveryProgress
     envelope: Envelope = Envelope.FRAME
-    instance: str | None = None
+    life: InstanceLife | None = None
     said: QueryProgress | None = None
     left: "asyncio.Future[End | None] | None" = None
 
@@ -168,9 +169,12 @@ class _Broadcast:
         first, self.last, shared = page.first, page.last, tuple(batch_frames(page, self.envelope))
         for number, member in enumerate(tuple(self.members), 1):
             if member in self.members:
-                last, instance = member.delivery.last, member.instance
-                is_shared = last < first and instance is None
-                if not self._write_batches(member, shared if is_shared else tuple(batch_frames(page, self.envelope, last, instance))):
+                last, life = member.delivery.last, member.life
+                if life is not None and not self.service.catalog.is_alive(self.registration, life):
+                    self._release(member, End.REMOVED)
+                    continue
+                is_shared = last < first and life is None
+                if not self._write_batches(member, shared if is_shared else tuple(batch_frames(page, self.envelope, last, life))):
                     self._release(member, None)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)

@@ -7,6 +7,7 @@ from enum import Enum
 from epsparql.deferred_methods import dataclass
 from pipeline.log.catalog import Registration
 from pipeline.solutions.json_encoder import Envelope
+from pipeline.solutions.result_kinds import InstanceLife
 from server.query_output.page_cache import Notice, Page
 from server.query_output.watermark_progress import QueryProgress
 from server.service import Service
@@ -17,6 +18,7 @@ class End(Enum):
 
     STOPPING = "the server stops"
     DROPPED = "the query was dropped"
+    REMOVED = "the instance was removed"
     COMPLETED = "the query is completed"
     FAILED = "the query failed"
 
@@ -32,18 +34,22 @@ FeedItem = Page | Notice | QueryProgress | Idle | End
 _ENDS = {"completed": End.COMPLETED, "failed": End.FAILED}
 
 
-async def follow_query(service: Service, registration: Registration, after: str | None, envelope: Envelope) -> AsyncGenerator[FeedItem]:
+async def follow_query(
+    service: Service, registration: Registration, after: str | None, envelope: Envelope, life: InstanceLife | None = None
+) -> AsyncGenerator[FeedItem]:
     """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, notices, progress, signs of
-    idleness, and an end.
+    idleness, and an end. With a `life`, that of the instance is an end.
 
     Raises: ValueError for an `after` that is no id.
     """
     with service.notifier.follow_query(registration):
-        async for item in _read_items(service, registration, after, envelope):
+        async for item in _read_items(service, registration, after, envelope, life):
             yield item
 
 
-async def _read_items(service: Service, registration: Registration, after: str | None, envelope: Envelope) -> AsyncGenerator[FeedItem]:
+async def _read_items(
+    service: Service, registration: Registration, after: str | None, envelope: Envelope, life: InstanceLife | None
+) -> AsyncGenerator[FeedItem]:
     pages, loop = service.output.get_pages(registration, envelope), asyncio.get_running_loop()
     every_s, idle_s = service.settings.progress_s, service.settings.comment_s
     last, said, caught_up = after, None, False
@@ -57,6 +63,9 @@ async def _read_items(service: Service, registration: Registration, after: str |
             progress, asked_s = service.output.get_progress(registration), now_s
         # An end and progress come with a commit, of whose solutions the event loop may not have been told yet.
         page, more = await pages.get_page_after(last, rung, anew=end is not None or progress != said)
+        if life is not None and end is not End.DROPPED and not service.catalog.is_alive(registration, life):
+            yield End.REMOVED  # the page may have solutions of the id's next life
+            return
         if page:
             last, told_s = page.last, loop.time()
             yield page

@@ -14,7 +14,7 @@ from server.subscriptions.broadcast import BroadcastMember, Broadcasts, batch_fr
 from server.subscriptions.query_follower import End, Idle, follow_query
 
 NORMAL, BAD_REQUEST, FAILED, RESTART, UNKNOWN, TOO_SLOW = 1000, 1008, 1011, 1012, 4004, 4008
-_CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
+_CLOSE_OF_END = {End.STOPPING: RESTART, End.DROPPED: UNKNOWN, End.REMOVED: UNKNOWN, End.COMPLETED: NORMAL, End.FAILED: FAILED}
 Closing = tuple[int, str]
 """The pair holds the code and the reason with which a subscription is closed."""
 
@@ -55,7 +55,7 @@ class Subscriber:
         """
         service, delivery = self.service, self.member.delivery
         while True:
-            async with aclosing(follow_query(service, self.registration, delivery.last or None, self.member.envelope)) as items:
+            async with aclosing(follow_query(service, self.registration, delivery.last or None, self.member.envelope, self.member.life)) as items:
                 async for item in items:
                     match item:
                         case Idle():
@@ -83,7 +83,7 @@ class Subscriber:
     async def _send_page(self, page: Page | Notice) -> Closing | None:
         member, delivery = self.member, self.member.delivery
         await member.writer.wait_for_room()
-        for batch in batch_frames(page, member.envelope, instance=member.instance):
+        for batch in batch_frames(page, member.envelope, life=member.life):
             delivery.record_sent(batch.count, batch.last)
             self.service.admission.connections.sent[SOCKET] += batch.count if batch.frames else 0
             if batch.frames and not member.writer.write_frames(batch.frames):

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,39 @@ def test_feeds_and_events_of_an_instance_resume(url: str, http: httpx.Client) ->
     with http.stream("GET", f"{path}/ann/events", headers={"last-event-id": told["id"]}) as answer:
         data = next(json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: "))
         assert (data["instance"], data["binding"]["v"]["value"]) == ("ann", "28")  # its 31 comes before that of bob
+
+
+def test_an_id_that_is_used_again_has_no_solutions_of_the_earlier_instance(url: str, http: httpx.Client) -> None:
+    path = register(http, "lives")
+    for name in ("ann", "bob"):
+        http.put(f"{path}/{name}", json=values(name, "hall", 25))
+    send(http, "lives", ("hall", 27, 1))
+    assert len(found(http, "/queries/lives/solutions", 2)) == 2
+    feed = f"ws{url.removeprefix('http')}{path}/ann/feed"
+    with connect(feed) as follower, connect(f"{feed}?after=") as late, http.stream("GET", f"{path}/ann/events") as events:
+        assert read_solution(follower)["binding"]["v"]["value"] == "27"
+        assert http.delete(f"{path}/ann").status_code == 204
+        http.put(f"{path}/ann", json=values("another", "hall", 20))
+        send(http, "lives", ("hall", 28, 2))
+        told = [str(message) for socket in (follower, late) for message in list_messages(socket)]  # they follow the earlier instance's user
+        assert "another" not in "".join([*told, *events.iter_text()])
+    until(lambda: len(found(http, "/queries/lives/solutions", 4)) == 4, "both readings are answered")
+    assert found(http, f"{path}/ann/solutions", 1) == [("ann", "another", "28")]
+    http.put(f"{path}/ann", json=values("another", "hall", 21))  # a change of values begins no new life
+    assert found(http, f"{path}/ann/solutions", 1) == [("ann", "another", "28")]
+    with connect(feed) as socket:
+        assert read_solution(socket)["binding"]["v"]["value"] == "28"
+    with http.stream("GET", f"{path}/ann/events") as answer:
+        data = next(json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: "))
+        assert data["binding"]["v"]["value"] == "28"
+
+
+def list_messages(socket: Any) -> Iterator[Any]:
+    """Yield what comes until the server closes the feed because the instance is gone."""
+    with suppress(ConnectionClosed):
+        while True:
+            yield socket.recv(timeout=30)
+    assert socket.close_code == 4004
 
 
 def read_solution(socket: Any) -> dict[str, Any]:
