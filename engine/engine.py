@@ -471,7 +471,8 @@ class Engine(EngineState):
     def own(self) -> Own:
         nets = [member.network.net for registry in self.registries() for member in registry.members]
         arrays = {id(array): array.nbytes for net in nets for array in net}
-        return Own(len(self.registry.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()), len(nets))
+        relations = sum(relation.nbytes for registry in self.registries() for relation in registry.instances.values())
+        return Own(len(self.registry.terms), sum(int(net.at[c.ANSWERED]) for net in nets), sum(arrays.values()) + relations, len(nets))
 
     # ------------------------------------------------------------ snapshots
     @property

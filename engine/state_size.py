@@ -8,6 +8,8 @@ from epsparql.deferred_methods import dataclass
 
 GOAL_BYTES, VARIABLE_BYTES = 64, 8
 """A goal has bytes for its links with its share of the index, and bytes for each variable of its query."""
+INSTANCE_BYTES, PARAMETER_BYTES = 256, 96
+"""An instance has bytes for its id and its row, and bytes for the term of each parameter, with its cells in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts the goals that a query keeps, and the bytes of its whole state."""
+    """Counts the goals that a query keeps, and the bytes of its whole state, with its instances."""
 
     goals: int
     state_bytes: int
@@ -45,6 +47,11 @@ def goal_bytes(variables: int) -> int:
     return GOAL_BYTES + VARIABLE_BYTES * variables
 
 
+def instance_bytes(parameters: int) -> int:
+    """Return the bytes of an instance of a query with so many parameters."""
+    return INSTANCE_BYTES + PARAMETER_BYTES * parameters
+
+
 def excess(name: str, usage: Usage, quota: Quota) -> str | None:
     """Return why a query is stopped; None while it is within its limits."""
     if 0 < quota.goals < usage.goals:
@@ -53,4 +60,5 @@ def excess(name: str, usage: Usage, quota: Quota) -> str | None:
         found = f"keeps {usage.state_bytes} bytes of state, more than the limit of {quota.state_bytes} (max_state_bytes)"
     else:
         return None
-    return f"{name} {found}: limit its state with WITHIN, FILTER(getDURATION() < ...), a WINDOW or a known end of a path, or raise the limit"
+    limited = "WITHIN, FILTER(getDURATION() < ...), a WINDOW, fewer instances or a known end of a path"
+    return f"{name} {found}: limit its state with {limited}, or raise the limit"

@@ -81,7 +81,7 @@ ARROWS = {
     "engine/engine_state.py": "engine/background engine/errors.py engine/messages.py engine/runtime",
     "engine/explain": "engine/aggregation engine/aggregation/alarms engine/aggregation/chains engine/aggregation/runs engine/background engine/background/static_rules engine/dictionary engine/expressions engine/kernel/state engine/messages.py engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
     "engine/expressions": "engine/regex",
-    "engine/instances": "engine/dictionary engine/kernel/state engine/native engine/physical_plan engine/triples",
+    "engine/instances": "engine/dictionary engine/kernel/state engine/native engine/physical_plan engine/state_size.py engine/triples",
     "engine/network": "engine/aggregation engine/aggregation/alarms engine/alpha engine/background engine/background/reasoning engine/dictionary engine/errors.py engine/expressions engine/instances engine/kernel/state engine/native engine/physical_plan engine/planner engine/planner/builder engine/state_size.py engine/triples",
     "engine/partitioning": "engine/background engine/background/reasoning engine/messages.py engine/native engine/pattern_scope.py engine/triples",
     "engine/pattern_scope.py": "engine/expressions engine/kernel/state",

@@ -6,6 +6,7 @@ from typing import assert_never
 from engine.expressions import temporal
 from engine.expressions.values import Duration
 from engine.pattern_scope import list_subexpressions
+from engine.rewrite.join_instances import is_relation
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.renderer.expressions import Expressions
@@ -90,6 +91,8 @@ class Outliner:
                 return triples(patterns)
             case a.Path(subject, path, object_):
                 return f"{write_term(subject)} {self.texts.write_path(path)} {write_term(object_)}"
+            case a.Values(names, _) if is_relation(pattern):
+                return f"{variables(names[2:])} of each instance"
             case a.Values(names, rows):
                 return f"{variables(names)}: {len(rows)} row{'' if len(rows) == 1 else 's'}"
             case a.Extend(_, variable, expression):

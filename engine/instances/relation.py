@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.instances.instance_table import InstanceTable
 from engine.physical_plan.plan import InstanceLookup
+from engine.state_size import instance_bytes
 from epsparql.terms import XSD, Literal
 
 Ints = NDArray[np.int64]
@@ -62,6 +63,11 @@ class InstanceRelation:
     def nbytes(self) -> int:
         """Return the bytes of the rows and the tables."""
         return self._rows.nbytes + sum(table.nbytes for table in self._tables.values())
+
+    @property
+    def state_bytes(self) -> int:
+        """Return the bytes of all instances, as quotas count them."""
+        return len(self) * instance_bytes(self._rows.shape[1] - TERMS)
 
     @property
     def _live(self) -> Ints:

@@ -62,7 +62,10 @@ class Network:
 
     def follow_instances(self, moments: Ints) -> None:
         """Show the kernel the tables of instances, and their last changes, after the last of these `moments`."""
-        if any(planned.source.instances is not None for planned in self.planned.values()):
+        parametric = [planned for planned in self.planned.values() if planned.source.instances is not None]
+        for planned in parametric:
+            self.host.quotas.deal_goals(planned)
+        if parametric:
             self.slots.lookups.show_tables()
             self.arrays.replace_arrays(self.net._replace(moments=moments))
             self.net.at[c.LATEST_FROM] = max(int(self.net.at[c.LATEST_FROM]), int(moments[-1, c.M_ENTRY]))

@@ -11,11 +11,16 @@ from engine.network.shares import Shares
 from engine.state_size import Quota, Usage, excess, goal_bytes
 
 
+def _weigh_instances(planned: Planned) -> int:
+    """Return the bytes of a query's instances, if it has PARAMETERS."""
+    return 0 if planned.source.instances is None else planned.source.instances.state_bytes
+
+
 class Quotas:
     """Holds quotas by `registered`.
 
     What collectors hold counts as of the last weighing, because it is at hand at moments that the blocks of the log
-    decide.
+    decide. Instances count as of the last entry that changed them.
     """
 
     def __init__(self, slots: QuerySlots, collectors: Collectors, shares: Shares) -> None:
@@ -54,7 +59,7 @@ class Quotas:
         for place in (planned, *(share.stands for share in self._shares.list_read(planned))):
             sweep_stores(self._slots.arrays.address, c.SIDES * place.at.node, c.SIDES * place.after.node)
         goals = self._count_goals(planned)
-        return Usage(goals, goals * goal_bytes(len(planned.columns)) + held)
+        return Usage(goals, goals * goal_bytes(len(planned.columns)) + held + _weigh_instances(planned))
 
     def _count_goals(self, planned: Planned) -> int:
         """Return how many goals the query keeps, with the goals of the shares that it reads."""
@@ -62,10 +67,10 @@ class Quotas:
         return int(queries[planned.number, c.Q_GOALS] + sum(queries[share.number, c.Q_GOALS] for share in self._shares.list_read(planned)))
 
     def _count_allowed(self, planned: Planned) -> int:
-        """Return how many goals the quota leaves to a query beside what its collectors hold."""
+        """Return how many goals the quota leaves to a query beside its collectors and instances."""
         quota, held = self.get_quota(planned.registered)
         most = quota.goals or c.FOREVER
-        return min(most, (quota.state_bytes - held) // goal_bytes(len(planned.columns))) if quota.state_bytes else most
+        return min(most, (quota.state_bytes - held - _weigh_instances(planned)) // goal_bytes(len(planned.columns))) if quota.state_bytes else most
 
     def _count_left(self, planned: Planned) -> int:
         """Return how many more goals the query's own nodes, and each share that it reads, may keep before it is

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.instances.relation import InstanceRelation
 from engine.kernel.state import layout as c
 from engine.network.network import Network
 from engine.network.placed_query import Planned
@@ -187,7 +188,7 @@ def is_value(text: str, value: str) -> bool:
 def measure_progress(network: Network, planned: Planned) -> tuple[OperatorState, ...]:
     """Return the query's operators, outermost first; what only hands rows on is none."""
     names = {column: str(variable) for variable, column in planned.columns.items() if not variable.hidden}
-    own = _Operators(network, planned.at.node, planned.after.node)
+    own = _Operators(network, planned.at.node, planned.after.node, planned.source.instances)
     keeps_own = planned.registered not in network.host.shares.readings
     found = []
     for node in range(planned.at.node, planned.after.node):
@@ -204,8 +205,8 @@ _STORE = np.array([c.HEAD, c.COUNT, c.TAKEN, c.GIVEN, c.REFUSED])
 class _Operators:
     """Reads the nodes from `begin` on and before `end` at once: thousands of queries are described in one report."""
 
-    def __init__(self, network: Network, begin: int, end: int) -> None:
-        self._network, self._begin = network, begin
+    def __init__(self, network: Network, begin: int, end: int, instances: InstanceRelation | None = None) -> None:
+        self._network, self._begin, self._instances = network, begin, instances
         self._nodes = network.net.nodes[begin:end, _NODE].tolist()
         self._stores = network.net.stores[c.SIDES * begin : c.SIDES * end, _STORE].tolist()
 
@@ -223,6 +224,8 @@ class _Operators:
         first = c.SIDES * (held - keeper._begin)
         placed = self._network.collectors.placed
         size = placed[node].collector.size() if node in placed else 0
+        if kind == c.INSTANCES and self._instances is not None:
+            size = self._instances.state_bytes
         *_, given, refused = keeper._stores[first]
         sides = tuple(
             Side(name, goals, None if head == c.NONE else int(self._network.net.rows["end"][head]), taken)
@@ -244,7 +247,7 @@ class ChangedQueries:
 
     def find_changed(self, network: Network) -> set[int]:
         """Return the queries, by `registered`, that came, took in or gave rows, or keep what time may change: partial
-        matches, shares, collectors.
+        matches, shares, collectors, instances.
         """
         net = network.net
         stores = net.stores[: c.SIDES * network.arrays.used["nodes"].end, c.COUNT : c.STORE_WIDTH].copy()
@@ -254,7 +257,8 @@ class ChangedQueries:
         moved[n:] = True
         moved[:n] |= (stores[:n] != before[:n]).any(axis=1)
         numbers = set(net.nodes[np.flatnonzero(moved) // c.SIDES, c.QUERY].tolist())
-        holding = network.host.shares.readings.keys() | {each.registered for each in network.collectors.placed.values()}
         planned = dict(network.planned)
+        holding = network.host.shares.readings.keys() | {each.registered for each in network.collectors.placed.values()}
+        holding |= {k for k, query in planned.items() if query.source.instances is not None}
         self._seen[network] = stores, planned
         return {k for k, query in planned.items() if query.number in numbers or k in holding or known.get(k) is not query}

@@ -188,6 +188,7 @@ class Registration:
     node_names: int = 1
     instants: bool = False
     local: tuple[str, ...] = ()
+    max_state_bytes: int = 0
 
     @property
     def stands(self) -> bool:
@@ -440,7 +441,7 @@ class Catalogue:
         self._remove_query(entry.name)
         found = Registration(
             entry.offset, entry.name, entry.text, entry.policy, entry.default_graph, reads_from=entry.reads_from, at=at, emit=entry.emit,
-            node_names=entry.node_names, instants=entry.instants, local=entry.local,
+            node_names=entry.node_names, instants=entry.instants, local=entry.local, max_state_bytes=entry.max_state_bytes,
         )  # fmt: skip
         if entry.reads_from is not None:
             found = replace(found, reads=entry.reads_from, lead=entry.offset)

@@ -12,10 +12,12 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel
 
 from engine.messages import ChangeInstances
+from engine.state_size import instance_bytes
 from pipeline.errors import FormatError
 from pipeline.formats.body_parser import NDJSON
 from pipeline.log import Queueing
 from pipeline.log.catalog import Registration
+from pipeline.partition_count import recorded
 from pipeline.registrations.instance_values import InstanceReader, Values, check_id
 from pipeline.registrations.query_cache import get_shape
 from server.dependencies import INSTANCES, Shared
@@ -186,11 +188,23 @@ def _change_entry(service: Service, registration: Registration, values: Mapping[
     name, now = registration.name, service.catalog.refresh(registration)
     if now is None or service.catalog.with_state(now).state not in ("running", "paused"):
         raise conflict_fault("query-ended", f"the query {name!r} no longer runs; register it again, and add its instances then", name)
-    known, most = service.log.catalogue.instances.get(registration.registered, {}), service.settings.max_instances
-    if len(known) + sum(terms is not None and each not in known for each, terms in values.items()) > most:
+    known = service.log.catalogue.instances.get(registration.registered, {})
+    if added := sum(terms is not None and each not in known for each, terms in values.items()):
+        _check_room(service, now, len(known) + added)
+    return ChangeInstances(offset, registration.registered, name, changes)
+
+
+def _check_room(service: Service, registration: Registration, count: int) -> None:
+    """Check that a query may have so many instances; each partition has all of them. Raises: Fault 429."""
+    name, most = registration.name, service.settings.max_instances
+    if count > most:
         detail = f"the query {name!r} would have more than {most} instances; remove some, or raise max_instances"
         raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-many-instances", detail, query=name))
-    return ChangeInstances(offset, registration.registered, name, changes)
+    needed = count * instance_bytes(len(get_shape(registration.text).parameters)) * (recorded(service.settings.data) or 1)
+    if 0 < registration.max_state_bytes < needed:
+        limit = f"more than its limit of {registration.max_state_bytes} (max_state_bytes)"
+        detail = f"{count} instances of {name!r} would take {needed} bytes of state, {limit}; remove some, or register it with a higher limit"
+        raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "too-much-state", detail, query=name))
 
 
 def _describe_instance(registration: Registration, instance: str, terms: str) -> InstanceDocument:

@@ -3,6 +3,7 @@
 It is counted and readable operator by operator, is freed as time passes, and has a quota that stops that query alone.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from engine.engine import WEIGHED_EVERY, Engine
 from engine.kernel.state import layout as c
-from engine.messages import END_OF_TIME, Drop, Entry, Events, Register, SetStream, StateChange
-from engine.state_size import Usage, goal_bytes
+from engine.messages import END_OF_TIME, ChangeInstances, Drop, Entry, Events, Register, SetStream, StateChange
+from engine.state_size import Usage, goal_bytes, instance_bytes
 from epsparql.terms import XSD
 from epsparql.trees import replace_fields
 from tests.engine.runtime.test_engine import Log
@@ -49,6 +50,22 @@ def outcome(log: Sequence[tuple[Entry, tuple[Occurrence, ...]]], cuts: Sequence[
     engine = Engine()
     found = [engine.feed(part) for part in blocks(log, cuts)]
     return [row for each in found for row in each.solutions.to_pylist()], [change for each in found for change in each.changes]
+
+
+# ---------------------------------------------------------------- instances
+def test_instances_count_for_the_quota_of_their_query() -> None:
+    text = f"{PREFIXES}SELECT * PARAMETERS (?s) WHERE {{ {{?s :A ?x}} SEQ {{?s :B ?y}} }}"
+    quota = 3 * instance_bytes(1) + goal_bytes(3)
+    added = {f"u{k}": ['"s"'] for k in range(3)}
+    log: list[tuple[Entry, tuple[Occurrence, ...]]] = [
+        (Register(0, "pairs", text, max_state_bytes=quota), ()), (ChangeInstances(1, 0, "pairs", json.dumps(added)), ()),
+    ]  # fmt: skip
+    engine = Engine()
+    engine.feed(block(log))
+    assert engine.registry.usage(0) == Usage(0, 3 * instance_bytes(1))
+    found = [engine.feed(block([(Events(k, "default", 1, k * SECOND), tuple(parse_feed(f"A({k})@{k}")))])) for k in (2, 3)]
+    (change,) = [change for each in found for change in each.changes]
+    assert (change.state, "max_state_bytes" in change.reason, "fewer instances" in change.reason) == ("failed", True, True)
 
 
 # ---------------------------------------------------------------- counted

@@ -14,6 +14,7 @@ from rdflib import URIRef
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from engine.state_size import instance_bytes
 from epsparql.client import ApiError, Client
 from tests.server.conftest import EX, serving, until
 
@@ -227,6 +228,26 @@ def test_a_query_has_so_many_instances(tmp_path: Path) -> None:
         for name in ("a", "b", "a"):
             assert http.put(f"{path}/{name}", json=values("ann", "hall", 1)).is_success
         assert http.put(f"{path}/c", json=values("ann", "hall", 1)).json()["code"] == "too-many-instances"
+
+
+def test_the_state_of_a_query_has_room_for_so_many_instances(tmp_path: Path) -> None:
+    one = instance_bytes(3)
+    with serving(tmp_path, max_state_bytes=2 * one + 100) as url, httpx.Client(base_url=url) as http:
+        path = register(http, "small")
+        for name in ("a", "b", "a"):
+            assert http.put(f"{path}/{name}", json=values("ann", "hall", 1)).is_success
+        refused = http.put(f"{path}/c", json=values("ann", "hall", 1))
+        assert (refused.status_code, refused.json()["code"]) == (429, "too-much-state")
+        assert f"{3 * one} bytes" in refused.json()["detail"]
+        assert "max_state_bytes" in refused.json()["detail"]
+        until(lambda: (http.get("/queries/small").json()["memory"] or {}).get("state_bytes") == 2 * one, "the memory counts instances")
+        (lookup,) = (each for each in http.get("/queries/small/plan").json()["plan"] if each["operator"] == "instances")
+        assert lookup["live"]["state_bytes"] == 2 * one
+        goals = http.get("/queries/small/goals").json()
+        assert [(each["operator"], each["state_bytes"]) for each in goals["operators"]] == [("instances", 2 * one)]
+        assert goals["operands"][1:] == ["Values ?user ?room ?limit of each instance"]
+        assert http.delete(f"{path}/a").status_code == 204
+        assert http.put(f"{path}/c", json=values("ann", "hall", 1)).status_code == 201
 
 
 # ---------------------------------------------------------------- tokens
