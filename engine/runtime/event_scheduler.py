@@ -73,7 +73,8 @@ class ScheduledNetwork:
 
         Most entries of a live stream come alone.
         """
-        table, before, self.time = self._number_streams(new), self.time, time
+        before, self.time = self.time, time
+        table = drop_late(self._number_streams(new), before)
         n, released_until = table.shape[1], time - self.revised
         if n > 1:
             table = sort_by_end(table)
@@ -100,6 +101,7 @@ class ScheduledNetwork:
         """
         first, time = entries[0].offset, course.time
         table = self._number_streams(new)
+        table = drop_late(table, np.concatenate([[self.time], time])[table[c.IN_SINCE] - first])
         if self.pending:
             table = np.concatenate([self.pending.take_until(int(time[-1]) - self.revised), table], axis=1)
         accepted = table[c.IN_SINCE] - first
@@ -225,6 +227,16 @@ def find_last_instant(before: int, latest: int) -> int:
 def is_in_order(release: Ints, end: Ints) -> bool:
     steps = np.diff(release)
     return bool(((steps > 0) | ((steps == 0) & (np.diff(end) >= 0))).all())
+
+
+def drop_late(table: Ints, before: Ints | int) -> Ints:
+    """Return new occurrences without those that end before the network's time, as it was `before` each came.
+
+    Only what rules write can be late here: a new rule may rest on a stream that stands further back. Whether other
+    queries have moved the network's instant on makes no difference.
+    """
+    late = table[c.IN_END] < before
+    return table.take(np.flatnonzero(~late), axis=1) if late.any() else table
 
 
 def sort_by_end(table: Ints) -> Ints:

@@ -575,6 +575,23 @@ def test_a_query_that_nothing_has_reached_yet_meets_the_instant_of_a_change_with
     assert fault_of(History(actions, delay=2, few=0, block=3)) is None
 
 
+@pytest.mark.parametrize("reader", ["{ GRAPH ?g { } }", "{ ?s :p ?v }"])
+def test_what_a_new_rule_derives_before_its_readers_time_is_late_for_each_of_them(reader: str) -> None:
+    """A history that a driver found (seed 185253160): a restart made one network of two readers, of which one had met
+    a later instant than the other.
+    """
+    rule = f"{query_strategies.PROLOGUE}CONSTRUCT {{{{ ?s :p ?v }}}} INTO STREAM <{DERIVED}> FROM STREAM <{{}}> WHERE {{{{ ?s :k ?v }}}}"
+    actions: tuple[Action, ...] = (
+        Comes("q0", f"{query_strategies.PROLOGUE}SELECT * FROM STREAM <{DERIVED}> WHERE {reader}"),
+        Comes("q1", f"{query_strategies.PROLOGUE}SELECT * FROM STREAM <{DEFAULT_STREAM}> FROM STREAM <{DERIVED}> WHERE {{ ?s :p 1 }}"),
+        _adds("g", _said_of("q b b")), Comes("r0", rule.format(DEFAULT_STREAM)), Brings(DEFAULT_STREAM, 4, ((_said_of("q a 1"), 0, 0),)),
+        Restarts(), Comes("r1", rule.format(OTHER)), Brings(OTHER, 2, ((_said_of("k a 1"), 0, 0),)),
+        Brings(OTHER, 4, ((_said_of("k a 2"), 0, 0),)),
+    )  # fmt: skip
+    for most in (1, 3, 40):
+        assert fault_of(History(actions, delay=0, few=0, block=most)) is None
+
+
 SHORT = 25
 """How many histories CI tries."""
 
