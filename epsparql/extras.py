@@ -9,6 +9,7 @@ EXTRAS = {
     "server": ("fastapi", "httpx", "prometheus_client", "pydantic", "pyspark", "rich", "uvicorn"),
     "mcp": ("mcp",),
     "oidc": ("jwt", "cryptography"),
+    "shacl": ("pyshacl",),
     "pandas": ("pandas",),
     "polars": ("polars",),
 }

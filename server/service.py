@@ -16,6 +16,7 @@ from pipeline.solutions.solution_log import SolutionReader
 from pipeline.spark.batch_stats import Batch, read_batch
 from server.admission import Admission
 from server.background.manager import BackgroundManager
+from server.background.shapes_check import ShapesCheck
 from server.http.auth import Gate
 from server.inspection.stream_inspector import StreamInspector
 from server.lifecycle import Housekeeping, Lifecycle
@@ -46,7 +47,7 @@ class Service:
         self.solutions, self.texts = SolutionReader(settings.data), ParsedTexts(settings.data)
         self._reports, self.goals = ReportReader(settings.data), GoalAsker(settings.data)
         self.catalog = CatalogView(log, self.solutions)
-        self.background = BackgroundManager(log)
+        self.background = BackgroundManager(log, ShapesCheck(settings))
         self.inspector = StreamInspector(settings.data, clock)
         self.admission = Admission(settings, gate, log, self.solutions)
         self.notifier = Notifier(log, self.solutions)

@@ -20,6 +20,7 @@ from pipeline.spark.spark_conf import chosen_settings
 RUNNERS = ("spark", "inprocess")
 LOG_FORMATS = ("text", "json")
 ENTAILMENTS = ("rdfs", "owl-rl")  # engine.messages has them too, but loads pyarrow
+SHAPES = OFF, REPORT, REFUSE = "off", "report", "refuse"
 EVERY_ORIGIN = "*"
 ENVIRONMENT_PREFIX = "EPSPARQL_"
 CONFIG = "config"
@@ -242,6 +243,11 @@ class Settings:
     )
     background: tuple[str, ...] = _setting(
         (), _words, "At each start, each of these background graphs is replaced by the content of its file.", form="[GRAPH=]FILE"
+    )
+    shapes: str = _setting(
+        OFF,
+        _one_of(*SHAPES),
+        "Shapes of SHACL in the background are checked at each load and change: off, report or refuse. It needs the extra shacl.",
     )
     sparql_processes: int = _setting(4, _count, "At most this many queries of /sparql run at a time.")
     sparql_timeout_s: float = _setting(30.0, _seconds, "A query of /sparql may take at most this many seconds of processor time.")

@@ -1,10 +1,15 @@
-"""Starts the processes in which a server lets others' queries run, and bounds their memory."""
+"""Starts the processes in which a server lets others' queries and shapes run, and bounds their time and memory."""
 
 import asyncio
 import os
 import resource
+import signal
+import subprocess
 import sys
 
+STRETCH = 4
+"""A process may take so many times longer than its processor time, because others have the cores too."""
+_GRACE_S = 5.0
 _ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """A library that makes threads would take more than one core, and a process that forks must have none."""
 
@@ -23,8 +28,38 @@ async def start_process(module: str, longest_line: int = 1 << 16) -> asyncio.sub
     """
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _MAIN, module, stdin=pipe, stdout=pipe, env=os.environ | _ALONE, start_new_session=True, limit=longest_line
+        *_command(module), stdin=pipe, stdout=pipe, env=_environment(), start_new_session=True, limit=longest_line
     )
+
+
+def run_process(module: str, body: bytes, seconds: float) -> subprocess.CompletedProcess[bytes]:
+    """Run a module in a session of its own to its end, with a body on stdin. The module bounds itself (`bound_process`)
+    to this processor time.
+
+    Raises: subprocess.TimeoutExpired if it does not end all the same.
+    """
+    longest_s = seconds * STRETCH + _GRACE_S
+    return subprocess.run(
+        _command(module), input=body, stdout=subprocess.PIPE, env=_environment(), start_new_session=True, timeout=longest_s, check=False
+    )
+
+
+def _command(module: str) -> list[str]:
+    return [sys.executable, "-c", _MAIN, module]
+
+
+def _environment() -> dict[str, str]:
+    return os.environ | _ALONE
+
+
+def bound_process(seconds: float, memory: int) -> None:
+    """Limit this process: signals end it after this processor time, whatever it is doing, and allocations beyond the
+    bytes of `memory` fail.
+    """
+    for number, timer, limit_s in ((signal.SIGPROF, signal.ITIMER_PROF, seconds), (signal.SIGALRM, signal.ITIMER_REAL, seconds * STRETCH)):
+        signal.signal(number, signal.SIG_DFL)
+        signal.setitimer(timer, limit_s)
+    bound_memory(memory)
 
 
 def bound_memory(most: int) -> None:

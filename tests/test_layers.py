@@ -36,6 +36,8 @@ OUTSIDE = {
         "shtab",
         "prometheus_client",
         "pydantic",
+        "pyshacl",
+        "rdflib",
         "msgspec",
         "numpy",
         "pyarrow",

@@ -16,6 +16,8 @@ from pipeline.log import LogWriter
 from pipeline.log.background_graphs import Lines, graph_lines, lines_of, nquads, quads_of
 from pipeline.log.catalog import BackgroundGraph, Catalogue, Registration
 from pipeline.registrations.query_cache import get_shape
+from server.background.shapes_check import ShapesCheck
+from server.background.shapes_protocol import ShapesVerdict
 from server.http.problem_details import Fault, Problem
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ class Change:
 class BackgroundManager:
     """Manages the background of a log. Any thread may ask; the caller makes changes one after another."""
 
-    def __init__(self, log: LogWriter) -> None:
+    def __init__(self, log: LogWriter, shapes: ShapesCheck | None = None) -> None:
+        """Manage the background of a log. Changes are checked by `shapes`, if they are given."""
+        self._shapes = shapes
         self._log, self._reader, self._lock = log, log.reader(), Lock()  # a LogReader serves one thread at a time
         self._turn = Lock()  # for what was checked
         self._counts: dict[str, tuple[BackgroundGraph, int]] = {}  # by the graph's name, as it was when its triples were counted
@@ -53,8 +57,8 @@ class BackgroundManager:
     def change_graph(self, change: Change, rules: Sequence[Registration]) -> None:
         """Write the change, unless it changes nothing.
 
-        Raises: Fault 409 where a rule would feed itself through a negative part, 422 beyond what OWL may entail or
-        static rules may derive.
+        Raises: Fault 409 where a rule would feed itself through a negative part. Fault 422 beyond what OWL may entail
+        or static rules may derive, or if shapes refuse the background.
         """
         with self._turn:
             self._change_graph(change, rules)
@@ -67,6 +71,8 @@ class BackgroundManager:
             return
         entry = Facts(0, change.graph, "".join(f"{line}\n" for line in _find_new_triples(change, before)), change.kind)
         checked = self._check_background(entry, after, self.catalogue.entailment, rules)
+        if self._shapes is not None and self._shapes.is_on:
+            self._shapes.judge([after, *self._read_all_but({change.graph})])
         self._log.append(lambda offset: replace(entry, offset=offset))
         self._checked = None if checked is None else (self._state, checked)
 
@@ -100,6 +106,18 @@ class BackgroundManager:
     def read_lines(self, graph: BackgroundGraph) -> Lines:
         with self._lock:
             return graph_lines(self._reader, graph)
+
+    def find_violations(self) -> ShapesVerdict:
+        """Return the results of the shapes over the background as it stands.
+
+        Raises: Fault 409 if shapes are not checked, 422 if they cannot be.
+        """
+        if self._shapes is None or not self._shapes.is_on:
+            raise Fault(Problem(HTTPStatus.CONFLICT, "shapes-off", "no shapes are checked; start the server with --shapes report or refuse"))
+        return self._shapes.validate(self._read_all_but(()))
+
+    def _read_all_but(self, changed: Collection[str]) -> list[Lines]:
+        return [self.read_lines(graph) for graph in list(self.catalogue.graphs.values()) if graph.name not in changed]
 
     def read_ntriples(self, graph: BackgroundGraph) -> str:
         return "".join(f"{line}\n" for line in self.read_lines(graph))

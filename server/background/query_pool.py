@@ -18,10 +18,10 @@ from epsparql.deferred_methods import dataclass
 from pipeline.log import LogWriter
 from pipeline.log.catalog import Catalogue, Registration
 from pipeline.registrations.query_cache import get_shape
-from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, STRETCH, Question, Setting
+from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, Question, Setting
 from server.http.problem_details import Fault, Problem
 from server.settings import Settings
-from server.subordinate_process import start_process
+from server.subordinate_process import STRETCH, start_process
 
 _WAITING = 64
 """At most this many queries wait for their turn."""

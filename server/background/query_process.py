@@ -40,8 +40,8 @@ from pipeline.log import LogReader
 from pipeline.log.background_graphs import graph_lines
 from pipeline.log.catalog import BackgroundGraph
 from server.background.answer_text import JSON, TURTLE, NotWritable, Text, TooLarge, write_graph, write_table, write_verdict
-from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, STRETCH, TOO_LARGE, Place, Question, Setting
-from server.subordinate_process import bound_memory
+from server.background.query_protocol import DONE, FAULT, INTERNAL, NO_MEMORY, NOT_WRITABLE, TOO_LARGE, Place, Question, Setting
+from server.subordinate_process import bound_process
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
             if os.fork() == 0:
-                _bound(setting)
+                bound_process(setting["seconds"], setting["memory"])
                 _answer(background, connection, setting["answer"])
                 os._exit(0)  # skips the clean-up that the parent does at its end
             connection.close()
@@ -128,17 +128,6 @@ def _escape_terms(parts: Iterable[pa.ListArray]) -> Iterator[pa.ListArray]:
         terms = part.values.dictionary_encode()
         shown = pa.array(map(escape_term, terms.dictionary.to_pylist()), pa.utf8())
         yield pa.ListArray.from_arrays(part.offsets, shown.take(terms.indices))
-
-
-def _bound(setting: Setting) -> None:
-    """Limit this process: signals end it in time, whatever it is doing, and allocations beyond the limit fail."""
-    for number, timer, seconds in (
-        (signal.SIGPROF, signal.ITIMER_PROF, setting["seconds"]),
-        (signal.SIGALRM, signal.ITIMER_REAL, setting["seconds"] * STRETCH),
-    ):
-        signal.signal(number, signal.SIG_DFL)
-        signal.setitimer(timer, seconds)
-    bound_memory(setting["memory"])
 
 
 def _answer(background: _Background, connection: socket.socket, limit: int) -> None:

@@ -2,8 +2,6 @@
 
 from typing import TypedDict
 
-STRETCH = 4
-"""A query may take so many times longer than its processor time, because others have the cores too."""
 DONE, TOO_LARGE, NO_MEMORY, NOT_WRITABLE, FAULT, INTERNAL = "done", "too-large", "memory", "not-writable", "fault", "internal"
 
 

@@ -3,17 +3,19 @@
 Files are read before the server takes anything; only what differs from the log is written into it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 
 from engine.messages import REPLACE
 from pipeline.log import LogWriter
+from pipeline.log.background_graphs import lines_of
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import get_shape
 from pipeline.replay.input_files import facts_of
 from pipeline.replay.query_files import NamedFile, named_file
 from pipeline.solutions.solution_log import SolutionReader
 from server.background.manager import BackgroundManager, Change
+from server.background.shapes_check import ShapesCheck
 from server.http.problem_details import Fault
 from server.settings import Settings, SettingsError
 
@@ -27,14 +29,25 @@ def load_background(settings: Settings, graphs: dict[str, str], log: LogWriter) 
     """Write the regime and the `graphs` that `read_background` returned; since they are large, each is removed from
     there. Raises: SettingsError.
     """
-    rules = _rules(settings, log)
+    rules, shapes = _rules(settings, log), ShapesCheck(settings)
     with closing(BackgroundManager(log)) as manager:
         try:
+            if shapes.is_on:
+                _check_together(shapes, graphs, manager)
             manager.set_entailment(settings.entailment, rules)
             for graph in list(graphs):
                 manager.change_graph(Change(graph, graphs.pop(graph), REPLACE), rules)
         except Fault as fault:
-            raise SettingsError(f"the background cannot be changed: {fault.problem.detail}") from None
+            expected = f"; expected {fault.problem.expected}" if fault.problem.expected else ""
+            raise SettingsError(f"the background cannot be changed: {fault.problem.detail}{expected}") from None
+
+
+def _check_together(shapes: ShapesCheck, graphs: Mapping[str, str], manager: BackgroundManager) -> None:
+    """Check all graphs as they will be, unless none changes: a restart needs no check. Raises: Fault."""
+    before = {name: manager.read_lines(graph) for name, graph in manager.catalogue.graphs.items()}
+    after = before | {name: lines_of(triples) for name, triples in graphs.items()}
+    if after != before:
+        shapes.judge(after.values())
 
 
 def graphs_of(files: Sequence[NamedFile]) -> dict[str, str]:

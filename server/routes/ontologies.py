@@ -17,6 +17,7 @@ from pipeline.formats.reading_rules import is_blank
 from pipeline.log.catalog import BackgroundGraph
 from pipeline.registrations.query_cache import get_shape
 from server.background.manager import Change
+from server.background.shapes_protocol import ShapesVerdict
 from server.dependencies import ADMIN, Shared
 from server.http.body_parsing import describe_body, describe_content, read_body
 from server.http.content_negotiation import choose_media_type, versioned
@@ -55,16 +56,41 @@ class OntologyDocument(BaseModel):
     offset: int
 
 
+class ValidationResultDocument(BaseModel):
+    """Describes a validation result of SHACL.
+
+    Terms are in the syntax of N-Triples; `path` and `value` are null if the result has none. `shape` is the nearest
+    shape with a name; `constraint` and `severity` are names of SHACL.
+    """
+
+    focus: str
+    path: str | None
+    value: str | None
+    shape: str
+    constraint: str
+    severity: str
+    message: str
+
+
+class ShapesReport(BaseModel):
+    """Tells how many validation results the background has, and shows the first ones, violations first."""
+
+    results: int
+    violations: int
+    shown: list[ValidationResultDocument]
+
+
 class OntologyList(BaseModel):
     """Lists the graphs of the background.
 
     `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is
-    applied all the same; null if that is not so.
+    applied all the same; null if that is not so. `shapes` is null unless it is asked for.
     """
 
     entailment: str
     limited: str | None
     ontologies: list[OntologyDocument]
+    shapes: ShapesReport | None
 
 
 _CHANGED = describe_responses([400, 409, 413, 415, 422, 429], success={201: {"description": "The graph is new", "model": OntologyDocument}})
@@ -110,13 +136,32 @@ async def _load_graph(service: Service, request: Request, response: Response, na
     return await _document(service, _find_graph(service, name))
 
 
-@router.get("/ontologies", dependencies=[ADMIN], summary="List the graphs of the background")
-async def list_ontologies(service: Shared) -> OntologyList:
+@router.get(
+    "/ontologies",
+    dependencies=[ADMIN],
+    summary="List the graphs of the background; with `shapes`, also the violations of its shapes",
+    responses=describe_responses([409, 422]),
+)
+async def list_ontologies(
+    service: Shared,
+    shapes: Annotated[bool, Query(description="The validation results of the background's shapes are added.")] = False,
+) -> OntologyList:
     graphs = list(service.log.catalogue.graphs.values())
     report = await asyncio.to_thread(service.read_report)
     limited = report.limited if report is not None else ""
     documents = [await _document(service, graph) for graph in graphs]
-    return OntologyList(entailment=service.log.catalogue.entailment, limited=limited or None, ontologies=documents)
+    verdict = await asyncio.to_thread(service.background.find_violations) if shapes else None
+    return OntologyList(
+        entailment=service.log.catalogue.entailment,
+        limited=limited or None,
+        ontologies=documents,
+        shapes=None if verdict is None else _describe_report(verdict),
+    )
+
+
+def _describe_report(verdict: ShapesVerdict) -> ShapesReport:
+    shown = [ValidationResultDocument.model_validate({name: text or None for name, text in result.items()}) for result in verdict["shown"]]
+    return ShapesReport(results=verdict["results"], violations=verdict["violations"], shown=shown)
 
 
 @router.get(
@@ -168,7 +213,7 @@ def _write_graph(graph: BackgroundGraph, text: str, media_type: str) -> bytes:
     dependencies=[ADMIN],
     status_code=204,
     summary="Drop a graph of the background; solutions found with it stay",
-    responses=describe_responses([404, 409]),
+    responses=describe_responses([404, 409, 422]),
 )
 async def delete_ontology(name: Name, service: Shared) -> None:
     async with service.catalog.changing:

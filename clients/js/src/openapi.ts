@@ -525,7 +525,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the graphs of the background */
+        /** List the graphs of the background; with `shapes`, also the violations of its shapes */
         get: operations["list_ontologies"];
         put?: never;
         post?: never;
@@ -1267,7 +1267,7 @@ export interface components {
          * @description Lists the graphs of the background.
          *
          *     `entailment` says what the schema of all graphs entails: `rdfs` or `owl-rl`. `limited` says why RDFS alone is
-         *     applied all the same; null if that is not so.
+         *     applied all the same; null if that is not so. `shapes` is null unless it is asked for.
          */
         OntologyList: {
             /** Entailment */
@@ -1276,6 +1276,7 @@ export interface components {
             limited: string | null;
             /** Ontologies */
             ontologies: components["schemas"]["OntologyDocument"][];
+            shapes: components["schemas"]["ShapesReport"] | null;
         };
         /**
          * OperatorDocument
@@ -1801,6 +1802,18 @@ export interface components {
             others: number;
         };
         /**
+         * ShapesReport
+         * @description Tells how many validation results the background has, and shows the first ones, violations first.
+         */
+        ShapesReport: {
+            /** Results */
+            results: number;
+            /** Violations */
+            violations: number;
+            /** Shown */
+            shown: components["schemas"]["ValidationResultDocument"][];
+        };
+        /**
          * SideDocument
          * @description Counts the partial matches (`goals`) that wait at one side of an operator for the other sides.
          *
@@ -2158,6 +2171,29 @@ export interface components {
             width: string;
             /** Slots */
             slots: components["schemas"]["TrialSlot"][];
+        };
+        /**
+         * ValidationResultDocument
+         * @description Describes a validation result of SHACL.
+         *
+         *     Terms are in the syntax of N-Triples; `path` and `value` are null if the result has none. `shape` is the nearest
+         *     shape with a name; `constraint` and `severity` are names of SHACL.
+         */
+        ValidationResultDocument: {
+            /** Focus */
+            focus: string;
+            /** Path */
+            path: string | null;
+            /** Value */
+            value: string | null;
+            /** Shape */
+            shape: string;
+            /** Constraint */
+            constraint: string;
+            /** Severity */
+            severity: string;
+            /** Message */
+            message: string;
         };
         /**
          * VersionDocument
@@ -6344,11 +6380,23 @@ export interface operations {
                     "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
+            /** @description Unprocessable Content */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
         };
     };
     list_ontologies: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The validation results of the background's shapes are added. */
+                shapes?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -6384,6 +6432,24 @@ export interface operations {
             };
             /** @description Forbidden */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Content */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };
