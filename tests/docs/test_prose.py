@@ -90,12 +90,19 @@ TEXTS = texts()
 
 
 def test_pages_are_short() -> None:
-    """A page can be read in eleven minutes; a decision is a page of paper."""
+    """A decision is a page of paper, and all pages together have at most 70,000 words."""
     words = {page.relative_to(ROOT).as_posix(): len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md")}
     decisions = {page: count for page, count in words.items() if "decisions/0" in page}
     assert len(decisions) <= 45
     assert {page: count for page, count in decisions.items() if count > 450} == {}
     assert {page: count for page, count in words.items() if count > 2_500} == {}
+    assert sum(words.values()) + sum(len((ROOT / page).read_text(encoding="utf-8").split()) for page in ("README.md", "CHANGELOG.md")) <= 70_000
+
+
+def test_the_index_has_each_decision() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"\[\d{4} [^\]]+\]\((\d{4}-[a-z-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(path.name for path in folder.glob("0*.md"))
 
 
 def test_there_is_what_is_checked() -> None:

@@ -50,8 +50,10 @@ def _row(title: str, tests: Sequence[SuiteCase | RdfCase]) -> str:
 
 
 def _passed_over() -> list[str]:
-    rows = [f"| `{name}` | {reason} |" for name, reason in sorted((PASSED_OVER | RDF_PASSED_OVER).items())]
-    return ["## Tests not passed", "", "| test | reason |", "|---|---|", *rows]
+    names: dict[str, list[str]] = {}
+    for name, reason in sorted((PASSED_OVER | RDF_PASSED_OVER).items()):
+        names.setdefault(reason, []).append(f"`{name}`")
+    return ["## Tests not passed", "", "| tests | reason |", "|---|---|", *(f"| {', '.join(own)} | {reason} |" for reason, own in names.items())]
 
 
 if __name__ == "__main__":
