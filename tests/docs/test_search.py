@@ -1,9 +1,11 @@
-"""The search of the documentation site: the site is built, and its worker answers questions over its index, in Node.js.
+"""The documentation site as it is built: its pages are short, and its worker answers questions over its index, in
+Node.js.
 
 The first three hits must have an answer. A browser shows that the site's page uses this worker (tests/browser).
 """
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -119,6 +121,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "site"
     build_site(ROOT, folder)
     return folder
+
+
+def test_each_page_is_read_in_twelve_minutes(site: Path) -> None:
+    times = {
+        page.relative_to(site).as_posix(): re.findall(r"</h1><p><small>[\d,]+ words, (\d+) minutes?<", page.read_text("utf-8"))
+        for page in site.rglob("*.html")
+    }
+    assert [page for page, found in times.items() if len(found) != 1] == []
+    assert {page: found for page, found in times.items() if int(found[0]) > 12} == {}
 
 
 def ask(site: Path, questions: list[str]) -> list[list[str]]:

@@ -15,7 +15,7 @@ from server.cli.commands import parser
 from server.cli.documentation.command_reference import write_command_page
 from server.cli.documentation.http_reference import write_http_pages
 from server.cli.documentation.python_reference import write_python_page
-from server.cli.documentation.site import GATHERED, SiteFault, adapt_page
+from server.cli.documentation.site import GATHERED, SiteFault, adapt_page, add_reading_time
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT: dict[str, Any] = yaml.load((ROOT / "openapi.yaml").read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
@@ -56,6 +56,20 @@ def test_pages_are_adapted(page: str, written: str, read: str) -> None:
 def test_a_link_that_leads_nowhere_is_a_fault() -> None:
     with pytest.raises(SiteFault, match=r"docs/a\.md: the link to nowhere\.md leads nowhere"):
         adapt_page("docs/a.md", "[x](nowhere.md)", PLACES, ROOT)
+
+
+TIMES = [
+    pytest.param("one " * 398, "400 words, 2 minutes", id="two minutes"),
+    pytest.param("one &amp; <b>two</b><pre>three four</pre>", "5 words, 1 minute", id="code apart"),
+    pytest.param("one " * 1_399, "1,401 words, 8 minutes", id="a minute that has begun"),
+]
+
+
+@pytest.mark.parametrize(("text", "told"), TIMES)
+def test_a_page_says_how_long_it_takes(text: str, told: str) -> None:
+    title = '<h1 id="a">A title<a class="headerlink" href="#a">¶</a></h1>'
+    page = f"<nav>Other words</nav><article>{title}<p>{text}</p></article>"
+    assert add_reading_time(page) == page.replace("</h1>", f"</h1><p><small>{told}</small></p>")
 
 
 def test_the_reference_has_every_operation_and_every_type() -> None:

@@ -2,26 +2,66 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import Any
 
-_SERVICE = "service"
-_OF_SERVICE = ("livez", "readyz", "metrics", "check")
-_METHODS = {"queries": "queries", "streams": "streams", "ontologies": "background", "sparql": "background"}
-"""The page of a first path segment, where it is not the segment itself."""
+_PAGES = [
+    (r"/queries/\{name\}/instances", "instances"),
+    (r"/queries/\{name\}/observers", "webhooks"),
+    (r"/queries/\{name\}/(solutions|events|ldes)", "solutions"),
+    (r"/queries/\{name\}/(plan|goals|diagnosis)", "inspection"),
+    (r"/(livez|readyz|metrics|check)", "service"),
+    (r"/(ontologies|sparql)", "background"),
+]
+"""The page of the paths that begin so. All other paths stand on the page of their first segment."""
+_SHARED = "documents"
+"""The page of the types of JSON that several pages use."""
 
 
 def write_http_pages(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the pages by their names, such as `queries.md`."""
+    """Return the pages by their names, such as `queries.md`. A type that one page alone uses stands at its end."""
+    schemas = document["components"]["schemas"]
+    homes = dict.fromkeys(schemas, "")
+    for path, operations in document["paths"].items():
+        for name in _reach_types(operations, schemas):
+            homes[name] = _page_of(path) if homes[name] in ("", _page_of(path)) else _SHARED
     pages: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
-        first = path.split("/")[1]
-        page = _SERVICE if first in _OF_SERVICE else _METHODS.get(first, first)
-        lines = pages.setdefault(page, [f"# HTTP: {page}", ""])
+        lines = pages.setdefault(_page_of(path), [f"# HTTP: {_page_of(path)}", ""])
         for method, operation in operations.items():
             lines += _describe_operation(method.upper(), path, operation)
-    schemas = [line for name, schema in document["components"]["schemas"].items() for line in _describe_schema(name, schema)]
-    pages["documents"] = ["# HTTP: documents", "", "Bodies of requests and answers are JSON documents of these types.", "", *schemas]
-    return {f"{name}.md": "\n".join(lines) + "\n" for name, lines in pages.items()}
+    pages[_SHARED] = [f"# HTTP: {_SHARED}", "", "Bodies of requests and answers are JSON documents. Several pages use these types.", ""]
+    for name, schema in schemas.items():
+        pages[homes[name] or _SHARED] += _describe_schema(name, schema)
+    return {f"{page}.md": _link_types("\n".join(lines), page, homes) + "\n" for page, lines in pages.items()}
+
+
+def _page_of(path: str) -> str:
+    return next((page for begin, page in _PAGES if re.match(begin, path)), path.split("/")[1])
+
+
+def _reach_types(part: object, schemas: Mapping[str, Any]) -> set[str]:
+    """Return the types that a part of the document uses, directly or through other types."""
+    found, todo = set[str](), _named_types(part)
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo |= _named_types(schemas[name]) - found
+    return found
+
+
+def _named_types(part: object) -> set[str]:
+    return set(re.findall(r"#/components/schemas/(\w+)", str(part)))
+
+
+def _link_types(text: str, page: str, homes: Mapping[str, str]) -> str:
+    """Return a page whose references to types are links."""
+
+    def link(reference: re.Match[str]) -> str:
+        home = homes[reference[1]] or _SHARED
+        return f"[{reference[1]}]({'' if home == page else f'{home}.md'}#{reference[1].lower()})"
+
+    return re.sub(r"#/components/schemas/(\w+)", link, text)
 
 
 def _describe_operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
@@ -40,9 +80,14 @@ def _describe_operation(method: str, path: str, operation: Mapping[str, Any]) ->
         yield from (f"| `{kind}` | {_type_of(content.get('schema', {}))} |" for kind, content in operation["requestBody"]["content"].items())
         yield ""
     yield from ("| status | meaning | answer |", "|---|---|---|")
+    faults: dict[str, list[str]] = {}
     for status, response in sorted(operation["responses"].items()):
         kinds = ", ".join(f"`{kind}` {_type_of(content.get('schema', {}))}".strip() for kind, content in response.get("content", {}).items())
-        yield f"| {status} | {_cell(response['description'])} | {kinds} |"
+        if status >= "400" and response["description"] == HTTPStatus(int(status)).phrase:
+            faults.setdefault(kinds, []).append(status)
+        else:
+            yield f"| {status} | {_cell(response['description'])} | {kinds} |"
+    yield from (f"| {', '.join(statuses)} | an error | {kinds} |" for kinds, statuses in faults.items())
     yield ""
 
 
@@ -61,8 +106,7 @@ def _describe_schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
 def _type_of(schema: Mapping[str, Any]) -> str:
     match schema:
         case {"$ref": str(reference)}:
-            name = reference.rpartition("/")[2]
-            found = f"[{name}](documents.md#{name.lower()})"
+            found = reference  # a link, once the page of each type is known
         case {"anyOf": choices} | {"oneOf": choices}:
             found = " or ".join(_type_of(each) for each in choices)
         case {"enum": values}:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import epsparql
 from epsparql import async_client, client
 
-_CLIENTS = (client.Client, client.Feed, client.Subscription, client.Tail, async_client.AsyncClient)
+_CLIENTS = (client.Client, client.Feed, client.Subscription, client.Tail)
 
 
 def write_python_page() -> str:
@@ -21,7 +21,8 @@ def write_python_page() -> str:
         for name, method in inspect.getmembers(each, inspect.isfunction):
             if not name.startswith("_") and inspect.getdoc(method):
                 lines += _describe_member(f"{each.__name__}.{name}", method, "###")
-    return "\n".join(lines)
+    lines += [*_describe_member("epsparql.async_client.AsyncClient", async_client.AsyncClient), "Its methods are those of Client, as coroutines."]
+    return "\n".join(lines) + "\n"
 
 
 def _describe_member(name: str, found: object, level: str = "##") -> Iterator[str]:

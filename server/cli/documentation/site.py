@@ -5,6 +5,7 @@ follow a paragraph at once, inner lists are indented by two spaces, and links ma
 """
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -38,6 +39,9 @@ _LINK = re.compile(r"(?P<text>\[[^\[\]]*\])\((?P<path>[^()\s#]*)(?P<anchor>#[^()
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:")
 _LIST, _TABLE, _FENCE = re.compile(r"\s*([-*]|\d+\.) "), re.compile(r"\s*\|"), re.compile(r"\s*```")
 _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_ARTICLE = re.compile(r"<article\b.*?</article>", re.DOTALL)
+_PASSED_OVER = re.compile(r"<(pre|svg|button)\b.*?</\1>|<a class=\"headerlink\".*?</a>|<[^>]+>", re.DOTALL)
+_WORDS_A_MINUTE = 200
 _SEARCH = Path(__file__).with_name("search_worker.js")
 
 
@@ -65,6 +69,8 @@ def build_site(root: Path, target: Path) -> None:
         if done.returncode != 0:
             raise SiteFault(f"zensical refuses the pages\n{done.stdout}{done.stderr}")
         _move_scripts(stage / "site")
+        for page in (stage / "site").rglob("*.html"):
+            page.write_text(add_reading_time(page.read_text(encoding="utf-8")), encoding="utf-8")
         _replace_search(stage / "site", root / "docs" / "search.toml")
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(stage / "site", target)
@@ -123,6 +129,19 @@ def _adapt_lines(text: str, correct: Callable[[str], str]) -> Iterator[str]:
             line = " " * indent * (2 if _LIST.match(line) else 1) + correct(line[indent:])
         before = line
         yield line
+
+
+def add_reading_time(page: str) -> str:
+    """Return a page of HTML that says below its title how many words it has, code apart, and how many minutes they
+    take.
+    """
+    article = _ARTICLE.search(page)
+    if article is None or "</h1>" not in article[0]:
+        return page
+    words = len(html.unescape(_PASSED_OVER.sub(" ", article[0])).split())
+    minutes = -(-words // _WORDS_A_MINUTE)
+    line = f"<p><small>{words:,} words, {minutes} minute{'s' if minutes > 1 else ''}</small></p>"
+    return page[: article.start()] + article[0].replace("</h1>", f"</h1>{line}", 1) + page[article.end() :]
 
 
 def _move_scripts(site: Path) -> None:
