@@ -9,11 +9,12 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
+from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.stdio import stdio_server
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
+from mcp_types import INVALID_PARAMS, CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent
 from mcp_types import Tool as ToolDocument
 
 from epsparql.async_client import AsyncClient
@@ -45,6 +46,7 @@ class McpServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=resources.list_resources,
+            on_list_resource_templates=resources.list_templates,
             on_read_resource=resources.read_resource,
             on_subscriptions_listen=resources.listen,
             on_subscribe_resource=None if over_http else resources.subscribe,
@@ -66,11 +68,14 @@ class McpServer:
         return ListToolsResult(tools=listed)
 
     async def _call_tool(self, request: _Request, wish: CallToolRequestParams) -> CallToolResult:
-        """Answer a call by the notice and the data. A fault that the caller may mend is an answer, too."""
+        """Answer a call by the notice and the data. A fault that the caller may mend is an answer, too.
+
+        Raises: MCPError where there is no such tool, which the protocol counts as a fault of the client's program.
+        """
         tool = self._tools.get(wish.name)
+        if tool is None:
+            raise MCPError(INVALID_PARAMS, f"there is no tool {wish.name[:100]!r}; there are {', '.join(self._tools)}")
         try:
-            if tool is None:
-                raise ToolError(f"there is no tool {wish.name[:100]!r}; there are {', '.join(self._tools)}")
             parts = [NOTICE, write_data(await tool.run(wish.arguments or {}, Context(request_context=request)))]
         except ToolError as fault:
             return CallToolResult(content=[_part(text) for text in _explain_failure(fault)], is_error=True)
@@ -86,7 +91,8 @@ class McpServer:
         import uvicorn
 
         app = self.protocol.streamable_http_app(stateless_http=True)
-        await uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, log_level="warning")).serve()
+        # h11 removes the space around a header's value, as HTTP says; httptools leaves it.
+        await uvicorn.Server(uvicorn.Config(app, "127.0.0.1", port, http="h11", log_level="warning")).serve()
 
 
 def _explain_failure(fault: ToolError) -> list[str]:

@@ -16,15 +16,18 @@ from urllib.parse import quote, unquote
 
 from mcp import MCPError
 from mcp.server import ServerRequestContext
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ResourceUpdated, ServerEvent
 from mcp_types import (
+    INTERNAL_ERROR,
     INVALID_PARAMS,
     EmptyResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
     Resource,
+    ResourceTemplate,
     SubscribeRequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
@@ -49,8 +52,7 @@ class QueryResources:
 
     def __init__(self, connect: Callable[[_Request], AsyncClient]) -> None:
         """Take what returns the client of a request, with the token of whoever sends it."""
-        self._connect, self._bus = connect, InMemorySubscriptionBus()
-        self._listening = ListenHandler(self._bus, max_subscriptions=_MOST_FOLLOWED)
+        self._connect, self._listeners = connect, 0
         self._subscribed: dict[str, asyncio.Task[None]] = {}
 
     async def list_resources(self, request: _Request, _: PaginatedRequestParams | None) -> ListResourcesResult:
@@ -62,6 +64,11 @@ class QueryResources:
             resources=[Resource(uri=uri_of(query["name"]), name=query["name"], description=about) for query in queries[:_MOST_LISTED]]
         )
 
+    async def list_templates(self, _: _Request, __: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        """Return the form of a resource's URI, by which one reads a query that no list holds."""
+        about = "The newest solutions of the standing query of this name."
+        return ListResourceTemplatesResult(resource_templates=[ResourceTemplate(uri_template=f"{_PLACE}{{name}}", name="query", description=about)])
+
     async def read_resource(self, request: _Request, wish: ReadResourceRequestParams) -> ReadResourceResult:
         """Return the newest solutions of a query, marked as data."""
         name = _name_of(wish.uri)
@@ -72,15 +79,25 @@ class QueryResources:
         return ReadResourceResult(contents=[TextResourceContents(uri=wish.uri, text=text, mime_type=kind) for text, kind in parts])
 
     async def listen(self, request: _Request, wish: SubscriptionsListenRequestParams) -> SubscriptionsListenResult:
-        """Serve a stream of notifications, and follow the queries that it names as long as it is open."""
+        """Serve a stream of notifications, and follow what it names as long as it is open.
+
+        Each stream has a bus of its own, so nobody is told twice, or of what another one may see.
+        """
         uris = dict.fromkeys(wish.notifications.resource_subscriptions or ())
         if len(uris) > _MOST_FOLLOWED:
             raise MCPError(INVALID_PARAMS, f"at most {_MOST_FOLLOWED} resources may be followed")
-        news = [await self._find_news(request, uri) for uri in uris]
-        following = [asyncio.create_task(each.tell(partial(self._publish, uri))) for uri, each in zip(uris, news, strict=True)]
+        if self._listeners >= _MOST_FOLLOWED:
+            raise MCPError(INTERNAL_ERROR, f"{_MOST_FOLLOWED} streams of notifications are open, which is the most")
+        bus = InMemorySubscriptionBus()
+        followed: list[tuple[_News, ServerEvent]] = [(await self._find_news(request, uri), ResourceUpdated(uri=uri)) for uri in uris]
+        if wish.notifications.resources_list_changed:
+            followed.append((await self._find_list(request), ResourcesListChanged()))
+        following = [asyncio.create_task(_tell_news(news, partial(bus.publish, event))) for news, event in followed]
+        self._listeners += 1
         try:
-            return await self._listening(request, wish)
+            return await ListenHandler(bus)(request, wish)
         finally:
+            self._listeners -= 1
             for task in following:
                 task.cancel()
 
@@ -91,7 +108,7 @@ class QueryResources:
             raise MCPError(INVALID_PARAMS, f"at most {_MOST_FOLLOWED} resources may be followed")
         if wish.uri not in self._subscribed:
             news = await self._find_news(request, wish.uri)
-            self._subscribed[wish.uri] = asyncio.create_task(news.tell(partial(request.session.send_resource_updated, wish.uri)))
+            self._subscribed[wish.uri] = asyncio.create_task(_tell_news(news, partial(request.session.send_resource_updated, wish.uri)))
         return EmptyResult()
 
     async def unsubscribe(self, _: _Request, wish: UnsubscribeRequestParams) -> EmptyResult:
@@ -100,38 +117,65 @@ class QueryResources:
             task.cancel()
         return EmptyResult()
 
-    async def _publish(self, uri: str) -> None:
-        await self._bus.publish(ResourceUpdated(uri=uri))
-
     async def _find_news(self, request: _Request, uri: str) -> "QueryNews":
         """Return the news of a query from now on. Raises: MCPError where the caller may not read the query."""
         client, name = self._connect(request), _name_of(uri)
         with _refusing(uri):
             return QueryNews(client, name, _key_of(await read_solution_lines(client, name, 1)))
 
+    async def _find_list(self, request: _Request) -> "ListNews":
+        """Return the news of the list that the caller sees, from now on. Raises: MCPError."""
+        news = ListNews(self._connect(request))
+        with _refusing(_PLACE):
+            await news.look()
+        return news
+
 
 @dataclass(slots=True)
 class QueryNews:
-    """Tells of solutions of a query after the one with the key `seen`."""
+    """Looks for solutions of a query after the one with the key `seen`."""
 
     client: AsyncClient
     name: str
     seen: str
 
-    async def tell(self, tell: Callable[[], Awaitable[None]]) -> None:
-        """Tell that there are new ones, once each _PAUSE_S, until the query or the right to read it is gone."""
-        while True:
-            try:
-                if await read_solution_lines(self.client, self.name, 1, self.seen, _WAIT_S):
-                    self.seen = _key_of(await read_solution_lines(self.client, self.name, 1))
-                    await tell()
-            except ApiError as fault:
-                if fault.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                    _log.warning("%s is not followed any longer: %s", self.name, fault)
-                    return
-            except (OSError, Unreachable) as fault:
-                _log.info("%s is asked again: %s", self.name, fault)
-            await asyncio.sleep(_PAUSE_S)
+    async def look(self) -> bool:
+        """Return whether there are new ones; wait for a first one for _WAIT_S."""
+        found = await read_solution_lines(self.client, self.name, 1, self.seen, _WAIT_S)
+        if found:
+            self.seen = _key_of(await read_solution_lines(self.client, self.name, 1))
+        return bool(found)
+
+
+@dataclass(slots=True)
+class ListNews:
+    """Looks for queries that were registered or dropped."""
+
+    client: AsyncClient
+    name: str = "the list of queries"
+    seen: frozenset[str] = frozenset()
+
+    async def look(self) -> bool:
+        before, self.seen = self.seen, frozenset([query["name"] for query in await self.client.queries()])
+        return before != self.seen
+
+
+_News = QueryNews | ListNews
+
+
+async def _tell_news(news: _News, tell: Callable[[], Awaitable[None]]) -> None:
+    """Tell that there is news, at most once each _PAUSE_S, until the query or the right to read it is gone."""
+    while True:
+        try:
+            if await news.look():
+                await tell()
+        except ApiError as fault:
+            if fault.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+                _log.warning("%s is not followed any longer: %s", news.name, fault)
+                return
+        except (OSError, Unreachable) as fault:
+            _log.info("%s is asked again: %s", news.name, fault)
+        await asyncio.sleep(_PAUSE_S)
 
 
 def uri_of(name: str) -> str:
@@ -142,7 +186,7 @@ def uri_of(name: str) -> str:
 def _name_of(uri: str) -> str:
     """Return the name of the query of a resource. Raises: MCPError."""
     if not uri.startswith(_PLACE):
-        raise MCPError(INVALID_PARAMS, f"there is no resource {uri[:200]!r}; expected {_PLACE}<name>")
+        raise MCPError(INVALID_PARAMS, f"there is no resource {uri[:200]!r}; expected {_PLACE}<name>", {"uri": uri})
     return unquote(uri.removeprefix(_PLACE))
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import pytest
 from mcp import MCPError
 from mcp.client import Client as Assistant
 from mcp.client.streamable_http import streamable_http_client
-from mcp.client.subscriptions import ResourceUpdated
+from mcp.client.subscriptions import ResourcesListChanged, ResourceUpdated
 
 from epsparql.async_client import AsyncClient
 from epsparql.client import Client
@@ -24,8 +23,8 @@ from server.mcp.answers import NOTICE, write_data
 from server.mcp.language_guide import EXAMPLES, INSTRUCTIONS
 from server.mcp.mcp_server import McpServer
 from server.mcp.query_resources import uri_of
-from tests.server.conftest import DEADLINE_S, event, serving, until, values
-from tests.server.mcp.assistant import ROOT, ask, assisting, read_data, refusal, texts_of
+from tests.server.conftest import DEADLINE_S, event, serving, values
+from tests.server.mcp.assistant import ROOT, ask, assisting, read_data, refusal, serving_http, texts_of
 from tests.server.operations.test_security import digest
 
 LEGACY = pytest.mark.filterwarnings("ignore:resources/.*subscribe is removed as of 2026-07-28")
@@ -115,7 +114,6 @@ def test_answers_have_bounds(guarded: str) -> None:
         ("root", "explain_solution", {"query": "q/ä", "solution": "x"}, "404|400"),
         ("root", "look_at_events", {"stream": "b"}, "there is no stream named 'b'"),
         ("root", "look_at_events", {}, "Field required"),
-        ("root", "drop_everything", {}, "there is no tool 'drop_everything'; there are show_language"),
         ("reader", "read_solutions", {"query": "q/ä"}, "lacks the scope 'read:q/ä'"),
         ("reader", "check_query", {"query": "ASK {}"}, "need a token with the scope admin"),
         (None, "list_streams", {}, "gives a token by --token-env"),
@@ -127,6 +125,15 @@ def test_faults_are_told(guarded: str, token: str | None, tool: str, arguments: 
             return await refusal(assistant, tool, **arguments)
 
     assert re.search(words, asyncio.run(run()))
+
+
+def test_a_tool_that_is_not_there_is_a_fault_of_the_program(guarded: str) -> None:
+    async def run() -> None:
+        async with Assistant(protocol_of(guarded)) as assistant:
+            with pytest.raises(MCPError, match="there is no tool 'drop_everything'; there are show_language"):
+                await assistant.call_tool("drop_everything", {})
+
+    asyncio.run(run())
 
 
 def test_a_server_that_does_not_answer(guarded: str) -> None:
@@ -147,6 +154,8 @@ def test_queries_are_resources(guarded: str) -> None:
             assert (resource.uri, resource.name) == (uri_of("q/ä"), "q/ä")
             found = read_data((await assistant.read_resource(resource.uri)).contents)
             assert found["query"]["query"] == values("a")
+            (template,) = (await assistant.list_resource_templates()).resource_templates
+            assert template.uri_template == "epsparql://queries/{name}"
             for uri in ("epsparql://queries/none", "file:///etc/passwd"):
                 with pytest.raises(MCPError, match="there is no"):
                     await assistant.read_resource(uri)
@@ -192,6 +201,30 @@ def test_new_solutions_are_pushed(guarded: str, mode: str) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
+def test_two_streams_of_notifications(guarded: str) -> None:
+    """Each is told of a solution once, and of a query that is new in the list if it asks for that."""
+    uri, protocol, client = uri_of("q/ä"), protocol_of(guarded), Client(guarded, "root")
+
+    async def run() -> None:
+        async with (
+            Assistant(protocol) as first,
+            Assistant(protocol) as second,
+            first.listen(resource_subscriptions=[uri], resources_list_changed=True) as told_first,
+            second.listen(resource_subscriptions=[uri]) as told_second,
+        ):
+            await asyncio.to_thread(client.send, "a", event(61, "twice"))
+            for told in (told_second, told_first):
+                assert await asyncio.wait_for(anext(aiter(told)), DEADLINE_S) == ResourceUpdated(uri=uri)
+            await asyncio.to_thread(client.register, "another", values("a"))
+            assert await asyncio.wait_for(anext(aiter(told_first)), DEADLINE_S) == ResourcesListChanged()
+
+    try:
+        asyncio.run(run())
+    finally:
+        client.drop("another")
+
+
 @LEGACY
 def test_nobody_follows_what_they_may_not_read(guarded: str) -> None:
     async def run() -> None:
@@ -210,20 +243,8 @@ def test_nobody_follows_what_they_may_not_read(guarded: str) -> None:
 @pytest.fixture(scope="module")
 def over_http(guarded: str) -> Iterator[str]:
     """The URL of `epsparql mcp --http`, a process of its own whose variables hold a token."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "server.cli", "mcp", "--http", str(port), "--server", guarded]
-    with subprocess.Popen(command, env={"EPSPARQL_TOKEN": "root"}, cwd=ROOT) as process:
-        try:
-            until(lambda: is_listening(port), "epsparql mcp listens")
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.terminate()
-
-
-def is_listening(port: int) -> bool:
-    with socket.socket() as plain:
-        return plain.connect_ex(("127.0.0.1", port)) == 0
+    with serving_http(guarded, EPSPARQL_TOKEN="root") as url:
+        yield url
 
 
 @pytest.mark.slow
