@@ -253,7 +253,7 @@ SYSTEMS: Mapping[str, System] = {
         credentials=("token",),
         user_in_url=False,
         url_parameters=None,
-        source="connectors.inbound.sse:SseSource",
+        source="connectors.inbound.sse.sse_source:SseSource",
         options={
             IN: {
                 "url": Option(
@@ -261,6 +261,7 @@ SYSTEMS: Mapping[str, System] = {
                 ),
                 "format": Option(str, "This is the media type of each event's data.", default="application/json"),
                 "event": Option(str, "Events of this type are read, and others are left out. The default is all types."),
+                "rdf_changes": Option(bool, "Each event's data is a change of a graph, in the form of Wikidata's mutation stream.", False),
                 "resume": Option(bool, "Each event has an id, after which the connector resumes. Otherwise events are lost while it is away.", True),
             },
         },

@@ -62,6 +62,7 @@ ARROWS = {
     "connectors/credentials.py": "connectors/errors.py",
     "connectors/inbound": "connectors/configuration.py connectors/connections connectors/errors.py connectors/retries.py connectors/server_access.py connectors/status.py",
     "connectors/inbound/postgresql": "connectors/configuration.py connectors/connections connectors/errors.py connectors/inbound",
+    "connectors/inbound/sse": "connectors/configuration.py connectors/errors.py connectors/inbound",
     "connectors/outbound": "connectors/configuration.py connectors/connections connectors/errors.py connectors/retries.py connectors/server_access.py connectors/status.py",
     "connectors/retries.py": "connectors/errors.py connectors/status.py",
     "connectors/server_access.py": "connectors/errors.py",

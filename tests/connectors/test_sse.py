@@ -2,6 +2,7 @@
 everything.
 """
 
+import json
 import re
 import threading
 import time
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 
 from connectors.configuration import parse_connector
 from connectors.errors import SystemFault
-from connectors.inbound.event_stream_parser import EventStreamParser, EventTooLarge
 from connectors.inbound.source import Message
-from connectors.inbound.sse import SseSource
+from connectors.inbound.sse.event_stream_parser import EventStreamParser, EventTooLarge
+from connectors.inbound.sse.rdf_changes import write_events
+from connectors.inbound.sse.sse_source import SseSource
 from tests.connectors.systems.chaos import QUERY, connecting, event, kill_at_random, restarted_server, values_of, wait_for
 from tests.connectors.systems.event_publisher import EventPublisher
 from tests.support.logs import until
@@ -77,6 +79,70 @@ def test_an_event_has_a_bound() -> None:
         assert not [*parser.feed(piece)]
         with pytest.raises(EventTooLarge):
             [*parser.feed(piece), *parser.feed(piece), *parser.feed(piece)]
+
+
+# ---------------------------------------------------------------- changes of graphs
+ENTITY, URN = "<http://w.example/entity/Q1>", "urn:epsparql:change:"
+SAID = [
+    {"s": ENTITY, "p": f"<{URN}operation>", "o": '"diff"', "at": "2026-01-01T00:00:00Z"},
+    {"s": ENTITY, "p": f"<{URN}revision>", "o": 7, "at": "2026-01-01T00:00:00Z"},
+]
+
+
+def change(**more: Any) -> dict[str, Any]:
+    """A change of an entity, in the form of Wikidata's mutation stream."""
+    return {
+        "$schema": "/mediawiki/wikibase/entity/rdf_change/2.0.0", "meta": {"domain": "w.example", "stream": "s", "id": "i"},
+        "dt": "2026-01-01T00:00:00Z", "entity_id": "Q1", "rev_id": 7, "operation": "diff", "sequence": 0, "sequence_length": 1,
+    } | more  # fmt: skip
+
+
+def turtle(text: str) -> dict[str, str]:
+    return {"mime_type": "text/turtle", "data": text}
+
+
+CHANGES = [
+    pytest.param(change(), SAID, id="an operation"),
+    pytest.param(
+        change(**{f"rdf_{name}_data": turtle(name) for name in ("added", "deleted", "linked_shared", "unlinked_shared")}),
+        [
+            *SAID,
+            *({"triples": text, "g": f"<{URN}{text.removesuffix('_shared')}>", "at": "2026-01-01T00:00:00Z"}
+              for text in ("added", "deleted", "linked_shared", "unlinked_shared")),
+        ],
+        id="all graphs",
+    ),
+    pytest.param(
+        change(sequence=1, sequence_length=2, rdf_added_data={"mime_type": "application/n-triples; charset=utf-8", "data": "é"}),
+        [{"triples": "é", "g": f"<{URN}added>", "at": "2026-01-01T00:00:00Z"}],
+        id="a second part says no operation",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "events"), CHANGES)
+def test_a_change_becomes_events(document: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    assert [json.loads(line) for line in write_events(json.dumps(document).encode()).splitlines()] == events
+
+
+@pytest.mark.parametrize(
+    "text", [b"{", b"[]", b"{}", b"[" * 100_000, b"\xff", json.dumps(change(rdf_added_data={"mime_type": "text/html", "data": ""})).encode()]
+)
+def test_what_is_no_change_is_refused(text: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        write_events(text)
+
+
+def test_a_message_that_is_no_change_goes_on_as_it_is(publisher: EventPublisher) -> None:
+    """The server refuses it then, and `on_error` says what becomes of it."""
+    publisher.events = [f"id: {{id}}\ndata: {json.dumps(each)}\n\n" for each in ({"no": "change"}, change())]
+    source = source_of(publisher, rdf_changes=True)
+    source.seek(None)
+    first, second = read(source, 2)
+    assert (first.payload, first.media_type) == (b'{"no": "change"}', "application/x-ndjson")
+    assert "that is no change of RDF (a member is missing" in first.origin
+    assert [json.loads(line) for line in second.payload.splitlines()] == SAID
+    source.close()
 
 
 # ---------------------------------------------------------------- a publisher

@@ -9,13 +9,14 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from epsparql.client import Client
 from tests.connectors.systems.brokers import free_port, mosquitto, nats_server, postgresql
 from tests.connectors.systems.chaos import wait_for
 from tests.connectors.systems.event_publisher import EventPublisher
@@ -74,7 +75,9 @@ def environment() -> dict[str, str]:
     return os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-@pytest.mark.parametrize("name", ["files.md", "home-assistant.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md", "sse.md"])
+@pytest.mark.parametrize(
+    "name", ["files.md", "home-assistant.md", "kafka.md", "ldes.md", "mqtt.md", "nats.md", "postgresql.md", "sse.md", "wikidata.md"]
+)
 def test_a_page_has_few_commands(name: str, tmp_path: Path) -> None:
     assert 0 < len(Page(name, tmp_path, {}).commands) <= MOST_COMMANDS
 
@@ -205,3 +208,57 @@ def test_server_sent_events(tmp_path: Path) -> None:
         {"page": "https://de.wikipedia.org/wiki/A", "first": "Ann", "second": "Cem"}
     ] * len(found)
     assert found
+
+
+WD, WDT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
+
+
+def generate_changes() -> Iterator[dict[str, Any]]:
+    """Yield changes in the form of Wikidata's mutation stream.
+
+    Q1 has a class for ten minutes and another one to the end; Q2 has one for two hours; Q3 is deleted; Q4 comes in
+    two messages.
+    """
+    steps: list[tuple[str, str, int, dict[str, str]]] = [
+        ("00:00", "Q1", 0, {"added": "wd:Q1 wdt:P31 wd:Q5 ."}), ("00:00", "Q2", 0, {"added": "wd:Q2 wdt:P31 wd:Q5 ."}),
+        ("00:10", "Q1", 0, {"deleted": "wd:Q1 wdt:P31 wd:Q5 .", "added": "wd:Q1 wdt:P31 wd:Q6 ."}), ("00:20", "Q3", 0, {}),
+        ("01:00", "Q4", 0, {"added": "wd:Q4 wdt:P31 wd:Q5 ."}), ("01:00", "Q4", 1, {"added": "wd:Q4 wdt:P31 wd:Q6 ."}),
+        ("02:00", "Q2", 0, {"deleted": "wd:Q2 wdt:P31 wd:Q5 ."}), ("04:00", "Q9", 0, {"added": "wd:Q9 wdt:P31 wd:Q5 ."}),
+    ]  # fmt: skip
+    prefixes = f"@prefix wd: <{WD}> . @prefix wdt: <{WDT}> . "
+    for revision, (time, entity, sequence, chunks) in enumerate(steps):
+        yield {
+            "meta": {"domain": "www.wikidata.org"}, "dt": f"2026-01-01T{time}:00Z", "entity_id": entity, "rev_id": revision,
+            "operation": "diff" if chunks else "delete", "sequence": sequence, "sequence_length": 2 if entity == "Q4" else 1,
+        } | {f"rdf_{name}_data": {"mime_type": "text/turtle", "data": prefixes + text} for name, text in chunks.items()}  # fmt: skip
+
+
+def test_changes_of_wikidata(tmp_path: Path) -> None:
+    """The page's queries on generated changes, of which one cannot be read."""
+    port, address = free_port(), "https://stream.wikimedia.org/v2/stream/rdf-streaming-updater.mutation-main.v2"
+    page = Page("wikidata.md", tmp_path, {8080: port})
+    serve, create, register, connect, solutions = page.commands
+    client = Client(f"http://127.0.0.1:{port}")
+    (lasting,) = re.findall(r"`(\{ GRAPH change:added .*?)`", page.text)
+    prefixes, (chunk,) = (tmp_path / "reverted.rq").read_text().partition("SELECT")[0], {"?item wdt:P31 ?class"}
+    with closing(EventPublisher()) as publisher, page.running(serve, port):
+        changes: list[dict[str, Any]] = [{"no": "change"}, *generate_changes()]
+        publisher.events = [f"event: message\nid: {{id}}\ndata: {json.dumps(each)}\n\n" for each in changes]
+        connector = tmp_path / "connector.json"
+        assert address in connector.read_text()
+        connector.write_text(connector.read_text().replace(address, publisher.url))
+        page.run(create)
+        page.run(register)
+        client.register("lasting", f"{prefixes} SELECT ?item ?class FROM STREAM <wikidata> WHERE {{ {lasting.replace('…', chunk)} }}")
+        client.register("gone", f'{prefixes} SELECT ?item FROM STREAM <wikidata> WHERE {{ ?item change:operation "delete" }}')
+        page.run(connect)
+        assert read_terms(json.loads(line)["binding"] for line in page.run(solutions).splitlines()) == [("Q1", "Q5")]
+        wait_for(lambda: len(client.solutions("lasting")) == 4, "statements that last for an hour")
+        assert read_terms(each.binding for each in client.solutions("lasting")) == [("Q1", "Q6"), ("Q2", "Q5"), ("Q4", "Q5"), ("Q4", "Q6")]
+        assert read_terms(each.binding for each in client.solutions("gone")) == [("Q3",)]
+        assert client.stream("wikidata")["rejected"] == 1
+
+
+def read_terms(bindings: Iterable[Mapping[str, Any] | None]) -> list[tuple[str, ...]]:
+    """Return the names that each solution binds, in the order of the alphabet."""
+    return sorted(tuple(term["value"].removeprefix(WD) for term in (each or {}).values()) for each in bindings)

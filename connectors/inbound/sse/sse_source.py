@@ -13,8 +13,10 @@ from contextlib import suppress
 
 from connectors.configuration import Connector
 from connectors.errors import SystemFault
-from connectors.inbound.event_stream_parser import EventStreamParser, EventTooLarge, ServerSentEvent
 from connectors.inbound.source import Message, Source
+from connectors.inbound.sse.event_stream_parser import EventStreamParser, EventTooLarge, ServerSentEvent
+from connectors.inbound.sse.rdf_changes import write_events
+from epsparql.events.media_types import NDJSON
 
 MOST_BYTES = 16 << 20
 """An event has at most this many bytes."""
@@ -32,6 +34,7 @@ class SseSource(Source):
     def __init__(self, connector: Connector, credentials: Mapping[str, str]) -> None:
         options = connector.options
         self._url, self._kind, self.has_positions = options["url"], options["event"], options["resume"]
+        self._has_changes = options["rdf_changes"]
         self._headers = {"Accept": _EVENT_STREAM, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         if "token" in credentials:
             self._headers["Authorization"] = f"Bearer {credentials['token']}"
@@ -82,7 +85,13 @@ class SseSource(Source):
             )
         if self.has_positions and not 0 < len(event.id) <= LONGEST_ID:
             raise SystemFault(f"{self._url} sends an id of {len(event.id)} characters; ids have 1 to {LONGEST_ID}, unless resume = false")
-        return Message(event.data, event.id, origin=f"event {event.kind!r}")
+        origin = f"event {event.kind!r}"
+        if not self._has_changes:
+            return Message(event.data, event.id, origin=origin)
+        try:
+            return Message(write_events(event.data), event.id, NDJSON, origin=origin)
+        except ValueError as fault:  # the server refuses the message, and on_error says what becomes of it
+            return Message(event.data, event.id, NDJSON, origin=f"{origin} that is no change of RDF ({str(fault)[:200]})")
 
     def close(self) -> None:
         answer, self._answer = self._answer, None
