@@ -6,7 +6,7 @@ NO_ANSWER = -1
 """The host has to answer."""
 
 # recipe: first its kind; a question without a recipe has address 0
-ARITHMETIC, DIGEST, INSTANT = range(3)
+ARITHMETIC, DIGEST, INSTANT, SMALL_LETTERS, CAPITALS = range(5)
 
 # ARITHMETIC: the number of steps, which follow: an operation, and what it is about.
 # ARGUMENT: its place; CONSTANT: kind, mantissa, scale; CANONICAL: a decimal that is whole becomes an integer
@@ -30,6 +30,7 @@ That is a quotient of 34 digits after as many zeros as a sum of MOST_SCALE place
 NO_ARGUMENT = -1
 
 # INSTANT: the place of start and end among the arguments, and which of them is written
+# SMALL_LETTERS, CAPITALS: the place of the string among the arguments
 
 RECORDS = {
     name: {field: k for k, field in enumerate(fields.split())}
@@ -39,6 +40,7 @@ RECORDS = {
         "digest": "kind separator timed_at strict digits prefix prefix_n head head_n tail tail_n parts",
         "part": "argument text length",
         "instant": "kind pair_at which",
+        "letters": "kind argument",
     }.items()
 }
 """These tables' columns are fields in C."""

@@ -229,6 +229,8 @@ class Reader:
         counted = "reset by" if row.kind == c.ONCE else "absent:"
         if row.kind == c.INSTANCES and row.column:
             condition = f"in order, up to {self.names[row.column]}"
+        if row.kind == c.INSTANCES and row.keep:
+            condition = words(condition, f"found in {self.names[row.keep]}")
         return words(policy, named, condition, gated, f"({counted} what agrees on {' '.join(absent)})" if absent else "")
 
     def _policy_of(self, row: Node) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.dictionary.term_dictionary import TermTable
+from engine.instances.needle_trie import NeedleTrie
 from engine.kernel.state import layout as c
 from engine.native.entries import link_instances, unlink_instances
 from engine.physical_plan.plan import InstanceLookup
@@ -29,10 +30,11 @@ class InstanceTable:
         self._terms, self._lookup = terms, lookup
         self._heads: Ints = np.full(1, c.NONE, np.int64)
         self._cells: Ints = np.empty((0, c.L_KEY + len(lookup.parts) + 1), np.int64)
+        self._trie = None if lookup.search is None else NeedleTrie(terms, lookup.search)
 
     @property
     def nbytes(self) -> int:
-        return self._heads.nbytes + self._cells.nbytes
+        return self._heads.nbytes + self._cells.nbytes + (0 if self._trie is None else self._trie.nbytes)
 
     @property
     def row(self) -> list[int]:
@@ -40,7 +42,7 @@ class InstanceTable:
         row = [0] * c.LOOKUP_WIDTH
         row[c.L_HEADS], row[c.L_BUCKETS] = int(self._heads.__array_interface__["data"][0]), len(self._heads)
         row[c.L_CELLS], row[c.L_ROOM], row[c.L_WIDTH] = int(self._cells.__array_interface__["data"][0]), *self._cells.shape
-        row[c.L_N] = len(self._cells)
+        row[c.L_N], row[c.L_SEARCH] = len(self._cells), 0 if self._trie is None else self._trie.address
         return row
 
     def unlink_rows(self, places: list[int]) -> None:
@@ -52,6 +54,8 @@ class InstanceTable:
         if len(places) > _FEW or len(rows) > len(self._cells):
             return False
         at = np.array(places, np.int64)
+        if not self._add_values(rows[at], len(rows)):
+            return False
         self._write_cells(rows, at)
         link_instances(self._heads, self._cells, at, self._lookup.keys, self._direction)
         return True
@@ -60,6 +64,10 @@ class InstanceTable:
     def _direction(self) -> int:
         """Return 1 where chains rise in their bounds, -1 where they fall, and 0 where they have no order."""
         return 0 if self._lookup.order is None else 1 if self._lookup.rises else -1
+
+    def _add_values(self, rows: Ints, live: int) -> bool:
+        """Add the values of rows to those that texts are searched for. Returns False if these are to be added anew."""
+        return self._trie is None or self._trie.add_values(rows[:, self._lookup.parts[self._lookup.keys - 1]], live)
 
     def _write_cells(self, rows: Ints, places: Ints) -> None:
         self._cells[places, c.L_KEY : -1] = rows[places][:, self._lookup.parts]
@@ -75,6 +83,9 @@ class InstanceTable:
         room = len(rows)
         self._heads = np.full(1 << room.bit_length() if self._lookup.keys else 1, c.NONE, np.int64)
         self._cells = np.zeros((room, self._cells.shape[1]), np.int64)
+        if not self._add_values(rows[live], len(live)) and self._trie is not None:
+            self._trie.clear()
+            self._add_values(rows[live], len(live))
         if not len(live):
             return
         self._write_cells(rows, live)

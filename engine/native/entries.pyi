@@ -349,6 +349,16 @@ def link_instances(heads: Ints, cells: Ints, places: Ints, keys: int, direction:
 def unlink_instances(heads: Ints, cells: Ints, places: Ints, keys: int, /) -> None:
     """Change a table of instances: rows at `places` leave their chains."""
 
+def add_needles(address: int, texts: Ints, values: Ints, done: int, /) -> int:
+    """Add needles to the search at an address: terms that are sought, and what each stands for, from number `done` on. Terms that are no strings are
+    passed over.
+
+    Return how many have been added, fewer than all if room is wanting.
+    """
+
+def spread_edges(address: int, edges: Ints, /) -> None:
+    """Enter edges into the larger table of the search at an address."""
+
 def find_lists(posted: Ints, predicates: Ints, objects: Ints, found: Ints, /) -> None:
     """Fill `found` with the lists of some pairs in the alpha index, 0 for none."""
 

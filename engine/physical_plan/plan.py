@@ -221,17 +221,32 @@ SCAN_COLUMNS = (
 """The predicate stands behind the columns of `alpha`."""
 
 
+class TextSearch(NamedTuple):
+    """Describes how instances are found by what a text has of the values of a parameter.
+
+    `sought` is what the text has to have, an expression over the `parameter`, and `mode` says where in the text (as in
+    `engine/dictionary/layout.py`). With `flags`, it is a pattern, of which a part that each match has is sought.
+    """
+
+    parameter: Variable
+    sought: Expression
+    mode: int
+    flags: str | None = None
+
+
 class InstanceLookup(NamedTuple):
     """Describes the table in which a node looks up instances.
 
     `parts` are the columns of the relation that are the key and, behind those, the others. Rows of one key are in the
-    order of the column `order`, if there is one. They rise in it, or fall.
+    order of the column `order`, if there is one. They rise in it, or fall. The last part of the key has the values that
+    `search` finds in a text, if there is one.
     """
 
     parts: tuple[int, ...]
     keys: int
     order: int | None = None
     rises: bool = True
+    search: TextSearch | None = None
 
 
 class TemplateTriple(NamedTuple):

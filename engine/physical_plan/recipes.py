@@ -26,6 +26,7 @@ from epsparql.terms import Term, Variable
 Ints = NDArray[np.int64]
 Step = tuple[int, int, int, int]
 _OPERATIONS = {a.Operator.ADD: r.ADD, a.Operator.SUBTRACT: r.SUBTRACT, a.Operator.MULTIPLY: r.MULTIPLY}
+_LETTERS = {"LCASE": r.SMALL_LETTERS, "UCASE": r.CAPITALS}
 _MOST_CONSTANT = 1 << 10  # bytes of a digest's constant parts
 
 
@@ -76,6 +77,8 @@ def make_recipe(inquiry: Inquiry, naming: Naming) -> Sequence[NDArray[np.int64] 
         return (np.array([r.INSTANT, len(inquiry.variables), asked.function is a.TimeFunction.END], np.int64),)
     steps: list[Step] = []
     places = {v: k for k, v in enumerate(inquiry.variables)}
+    if isinstance(asked, a.Call) and asked.function in _LETTERS and isinstance(operand := asked.arguments[0], a.Var) and operand.variable in places:
+        return (np.array([_LETTERS[asked.function], places[operand.variable]], np.int64),)
     if isinstance(asked, a.Var | a.Constant) or not _add_steps(asked, places, steps, last=True):
         return ()
     return (np.array([r.ARITHMETIC, len(steps), *(cell for step in steps for cell in step)], np.int64),)

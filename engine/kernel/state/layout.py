@@ -43,7 +43,8 @@ HEAD, TAIL, COUNT, TIMELESS_HEAD, TAKEN, GIVEN, REFUSED, STAR_HEAD, STAR_NEXT, S
 # FIND: a triple pattern that a node which decides on absence looks up for what it decides; it goes on to the next one, or to EMIT of that node
 MOST_FINDS = 8  # of one node
 # INSTANCES: joins solutions with the rows of LOOK, a table of instances. COLUMN: the variable that a condition compares with the parameter by which
-# the chains of that table are ordered, or 0; BY_RIGHT: whether greater values pass more rows
+# the chains of that table are ordered, or 0; BY_RIGHT: whether greater values pass more rows; SEARCHED: the variable whose text has the rows' values
+SEARCHED = KEEP
 # EARLIEST, LATEST: of rows that differ in their ends alone, or in their starts alone, it hands on the one that ends first, or starts last
 # of a COLLECT that is deferred: its length, its step (0 for none, NONE where its collector says when it is due), and that it is
 WINDOW, STEP, DEFERRED = LIFE_LEFT, LIFE_RIGHT, ONCE_ONLY
@@ -124,10 +125,11 @@ F_NODE, F_SIDE, F_TRIPLE, F_VAR = range(4)
 # lookups: tables of the background's triples, chained by hash of the node's key: the address of the chains' newest
 # rows and how many chains there are, a power of two; the address of the rows, how many there is room for and how many
 # count, and of how many columns: the next older row, the key's terms, and then those of the node's other columns
-L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, LOOKUP_WIDTH = range(7)
+L_HEADS, L_BUCKETS, L_CELLS, L_ROOM, L_N, L_WIDTH, L_SEARCH, LOOKUP_WIDTH = range(8)
 L_OLDER, L_KEY = range(2)
 L_NEWEST = 0  # the one column of the heads
-# of a table of instances: how many columns its key has, and behind the terms the bound that ORDER compares, a float64
+# of a table of instances: behind the terms the bound that ORDER compares, a float64. L_SEARCH: the address of the search by text
+# (engine/native/source/needle_trie.h), or 0; the value that the text has stands behind the node's key, and is hashed with it
 # moments: the entries that changed instances, in order, each with its offset as a term; the first is before all entries
 M_ENTRY, M_TERM, MOMENT_WIDTH = range(3)
 # timers: nodes that act at instants of their own; when each is due, the last solution of one that is deferred, its place in the heap; and the heap
@@ -221,7 +223,7 @@ RECORDS = {
     "stores": _columns("HEAD", "STORE_WIDTH"),
     "nodes": _columns("KIND", "NODE_WIDTH")
     | {"window": WINDOW, "step": STEP, "deferred": DEFERRED, "apart": APART, "awaiting": AWAITING, "any_subject": ANY_SUBJECT, "outward": OUTWARD}
-    | {"passing": PASSING, "spared": SPARED, "choice": CHOICE},
+    | {"passing": PASSING, "spared": SPARED, "choice": CHOICE, "searched": SEARCHED},
     "edges": _columns("READER_NODE", "READER_WIDTH", "READER_"),
     "links": _columns("BEFORE", "LINK_WIDTH"),
     "frame": _columns("FRAME_NODE", "FRAME_WIDTH", "FRAME_"),

@@ -1,5 +1,6 @@
 /* The terms of a server by number: their texts, values and order, and what is answered about them. */
 #include "entry.h"
+#include "needle_trie.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@
 #include "dictionary/arrow_writer.c"
 
 #include "dictionary/decode.c"
+
+#include "dictionary/needle_trie.c"
 
 #include "dictionary/number_writer.c"
 
@@ -57,6 +60,8 @@ const Entry dictionary_entries[] = {
     {"write_integers", "lBI", 0, write_integers},
     {"write_quotients", "llnnBI", 0, write_quotients},
     {"write_doubles", "biBI", 0, write_doubles},
+    {"add_needles", "nlln", 1, add_needles},
+    {"spread_edges", "nl", 0, spread_edges},
     {"answer_address", "", 1, answer_address},
     {"", "", 0, NULL},
 };

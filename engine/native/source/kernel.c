@@ -1,5 +1,6 @@
 /* The engine's kernel: an interpreter of operator networks over the tables of one network (docs/ARCHITECTURE.md). */
 #include "kernel/net.h"
+#include "needle_trie.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,8 @@
 
 The solutions of the pattern look the instances up in a table, by the parameters that they certainly bind. Rows of a
 chain are in the order of a parameter that a condition compares with a variable. So a solution passes over all rows
-beyond the first that fails (`engine/instances/instance_table.py`).
+beyond the first that fails (`engine/instances/instance_table.py`). Where a condition says what a text has, the values
+that it has are a part of the key (`engine/planner/operators/text_search.py`).
 """
 
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from engine.physical_plan.plan import InstanceLookup, Node, RowRange
 from engine.planner.builder.plan_builder import Conditions, PlanBuilder, Target
 from engine.planner.builder.predicate_pushdown import compile_join_filter, split_conditions
 from engine.planner.builder.temporal_relations import Joining
+from engine.planner.operators.text_search import find_search
 from engine.rewrite.join_instances import ADDED, WORD
 from epsparql import algebra as a
 from epsparql.solutions.policies import UNRESTRICTED
@@ -35,18 +37,34 @@ def plan_instances(builder: PlanBuilder, join: Joining, target: Target, span: in
     to_pattern, _, own = split_conditions(wanted, x.certain | (x.possible - set(relation.variables)), frozenset())
     keys = sorted(x.certain & set(relation.variables), key=relation.variables.index)
     free = [variable for variable in relation.variables if variable not in keys]
+    if (found := find_search(own, x.certain, free)) is not None:
+        free.sort(key=lambda variable: variable != found.search.parameter)  # its values are the last part of the key
     node = builder.add_node(Node(c.INSTANCES, key=_slots(builder, keys), look=_slots(builder, free)), target)
     places = {variable: k for k, variable in enumerate(relation.variables)}
     lookup = InstanceLookup(tuple(places[variable] for variable in (*keys, *free)), len(keys))
     if (order := next(_find_orders(own, x.certain, free), None)) is not None:
         compared, parameter, rises = order
         builder.node(node).column, builder.node(node).by_right = builder.column(compared), int(rises)
-        lookup = InstanceLookup(lookup.parts, lookup.keys, places[parameter], rises)
+        lookup = lookup._replace(order=places[parameter], rises=rises)
+    if found is not None:
+        lookup = lookup._replace(keys=len(keys) + 1, search=found.search)
+        own = [condition for condition in own if condition is not found.condition or not found.decides]
+        pattern = _bind_text(builder, node, found.text, pattern)
     builder.fragment.instances[node] = lookup
     with builder.noting_moments() as moments:
         builder.plan_pattern(pattern, (node, c.LEFT), span, to_pattern)
     came = [a.Or(a.Not(a.Bound(each)), a.Compare(a.Comparison.LESS_OR_EQUAL, a.Var(ADDED), a.Var(each))) for each in moments]
     builder.node(node).filter = compile_join_filter(builder, [*came, *own], span)
+
+
+def _bind_text(builder: PlanBuilder, node: int, text: a.Expression, pattern: a.Pattern) -> a.Pattern:
+    """Tell a node the column of the text that is searched. Returns the pattern, which binds the text."""
+    if isinstance(text, a.Var):
+        builder.node(node).keep = builder.column(text.variable)
+        return pattern
+    searched = builder.add_variable("searched")
+    builder.node(node).keep = builder.column(searched)
+    return a.Extend(pattern, searched, text)
 
 
 def _slots(builder: PlanBuilder, variables: list[Variable]) -> RowRange:

@@ -106,6 +106,15 @@ def test_usual_numbers_are_answered(operator: a.Operator, left: str, right: str,
 
 
 @settings(max_examples=examples(100), deadline=None)
+@given(st.text(st.sampled_from('azAZ@[`{09"\\\n\x1f\u00c4\u03a3'), max_size=6), st.sampled_from([None, "en"]), st.sampled_from(["LCASE", "UCASE"]))
+def test_letters_are_the_hosts_or_left_to_it(text: str, language: str | None, function: str) -> None:
+    asked = AnsweredTwice()
+    literal = Literal(text) if language is None else Literal.from_tag(text, language)
+    compiled, host = asked.both(Inquiry(V[:1], False, expression=a.Call(function, (a.Var(V[0]),))), asked.numbers([literal]))
+    assert compiled == (host if text.isascii() and str(Literal(text)) == f'"{text}"' else None)
+
+
+@settings(max_examples=examples(100), deadline=None)
 @given(
     terms=st.tuples(_TERMS, _TERMS, _TERMS),
     start=st.integers(-(10**15), 10**16),

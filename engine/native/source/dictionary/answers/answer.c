@@ -65,6 +65,19 @@ static i64 name_digest(const Context *context, const DigestRecord *recipe, const
   return intern_text(context->terms, (Text){text, n});
 }
 
+/* Returns the number of a string in small letters, or in capitals. The host says it where there are escapes, or characters beyond ASCII. */
+static i64 change_letters(const Terms *terms, i64 number, i64 kind) {
+  Text whole = text_of(terms, number), string = string_of_term(terms, number).text;
+  uint8_t text[TEXT_ROOM], first = kind == CAPITALS ? 'a' : 'A';
+  if (string.at == NULL || whole.length > TEXT_ROOM) return NO_ANSWER;
+  append(text, 0, whole.at, whole.length);
+  for (i64 k = 1; k <= string.length; k++) {
+    if (text[k] >= 0x80 || text[k] == '\\') return NO_ANSWER;
+    if (text[k] >= first && text[k] < first + 26) text[k] ^= 'a' ^ 'A';
+  }
+  return intern_text(terms, (Text){text, whole.length});
+}
+
 /* Returns the number of the term that answers a question about the arguments at an address, or NO_ANSWER where the host has to say it. */
 static i64 answer_question(i64 context_at, i64 who, i64 arguments_at) {
   const Context *context = (const Context *)context_at;
@@ -72,6 +85,7 @@ static i64 answer_question(i64 context_at, i64 who, i64 arguments_at) {
   if (recipe == NULL) return NO_ANSWER;
   if (*recipe == ARITHMETIC) return calculate(context->terms, (const ArithmeticRecord *)recipe, arguments);
   if (*recipe == DIGEST) return name_digest(context, (const DigestRecord *)recipe, arguments);
+  if (*recipe != INSTANT) return change_letters(context->terms, arguments[((const LettersRecord *)recipe)->argument], *recipe);
   uint8_t text[LONGEST_NUMBER];
   const InstantRecord *instant = (const InstantRecord *)recipe;
   const i64 *interval = arguments + instant->pair_at;

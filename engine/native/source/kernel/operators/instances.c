@@ -59,11 +59,61 @@ static int unlink_instances(const Argument *in, i64 *out) {
 }
 
 /* ---------------------------------------------------------------- the join */
+/* The values of the searched parameter that x's text has; without a search one value, which is any. `k` is the one whose chain is followed. */
+typedef struct {
+  const i64 *at;
+  i64 n, k;
+} Values;
+
+static Values find_values(Net net, i64 node, i64 x) {
+  Values values = {NULL, 1, -1};
+  i64 search = table_of(net, node)->search;
+  if (search != 0) values.n = search_text(search, term_of(net, row_at(net, x), node_at(net, node)->searched), &values.at);
+  return values;
+}
+
+static inline i64 value_of_row(Net net, i64 node, i64 place) { return triple_at(net, node, place)[L_KEY + node_at(net, node)->key_n]; }
+
+/* Returns the first row of the chain of x's key and the value. */
+static i64 find_chain(Net net, i64 node, i64 x, const Values *values) {
+  if (values->at == NULL) return find_first_place(net, node, x);
+  const NodesRecord *here = node_at(net, node);
+  const LookupsRecord *table = table_of(net, node);
+  i64 hash = mix_hash(hash_key(net, row_at(net, x), here->key_at, here->key_n), values->at[values->k]);
+  return find_agreeing(net, node, x, ((const i64 *)(intptr_t)table->heads)[hash & (table->buckets - 1)]);
+}
+
+/* Returns the next row for x, of the chain of a place or of those of the values behind it, or NONE. */
+static i64 find_next_instance(Net net, i64 node, i64 x, Values *values, i64 place) {
+  for (;;) {
+    if (place != NONE) place = find_next_place(net, node, x, place);
+    else if (++values->k < values->n) place = find_chain(net, node, x, values);
+    else return NONE;
+    while (place != NONE && values->at != NULL && value_of_row(net, node, place) != values->at[values->k])
+      place = find_next_place(net, node, x, place);
+    if (place != NONE && !is_beyond(net, node, row_at(net, x), triple_at(net, node, place))) return place;
+    place = NONE;
+  }
+}
+
+/* Returns the first row for x, or the one at the place where a step before has stopped. */
+static i64 find_first_instance(Net net, i64 node, i64 x, Values *values, i64 place) {
+  if (place == NONE) return find_next_instance(net, node, x, values, NONE);
+  values->k = 0;
+  if (values->at != NULL)
+    while (values->at[values->k] != value_of_row(net, node, place)) values->k++;
+  return place;
+}
+
 /* Lets x meet the instances of its key, from `place` on. What has no time meets none. */
 static void join_instances(Net net, i64 node, i64 x, i64 place) {
   i64 depth = net->at->depth, made = 0;
-  if (place == NONE && !is_timeless(row_at(net, x))) place = find_first_place(net, node, x);
-  for (; place != NONE && !is_beyond(net, node, row_at(net, x), triple_at(net, node, place)); place = find_next_place(net, node, x, place)) {
+  if (is_timeless(row_at(net, x))) {
+    free_row(net, x);
+    return;
+  }
+  Values values = find_values(net, node, x);
+  for (place = find_first_instance(net, node, x, &values, place); place != NONE; place = find_next_instance(net, node, x, &values, place)) {
     if (made == CHUNK) {
       push_frame_below(net, depth, node, LOOK_ON, x, place);
       count_made(net, node, 1);
