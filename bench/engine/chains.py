@@ -14,10 +14,11 @@ from engine.engine import Engine
 
 _CHAINS = {
     "W1": "{?s :a ?x} SEQ {?s :b ?y} SEQ {?s :c ?z}",
+    "W2": "{?s :a ?x} SEQ {?s :b ?y} WITHOUT {?s :c ?z}",
     "W4": "{?s :a ?x} SEQ { {?s :b ?y} UNION {?s :c ?y} }",
     "W1 without a key": "{?r :a ?x} SEQ {?s :b ?y} SEQ {?t :c ?z}",
 }
-_AGGREGATES = {"COUNT": "(COUNT(*) AS ?n)", "SUM": "(COUNT(*) AS ?n) (SUM(?y) AS ?sum)"}
+_AGGREGATES = {"COUNT": "(COUNT(*) AS ?n)", "SUM": "(COUNT(*) AS ?n) (SUM(?y) AS ?sum)", "MIN": "(COUNT(*) AS ?n) (MIN(?y) AS ?min)"}
 _IDS = (1_000, 100, 10, 1)
 _LONGEST_S = 3.0
 """Making all matches ends after so many CPU seconds."""

@@ -170,7 +170,7 @@ class Reader:
             case c.COLLECT:
                 return self._collector(node)
             case c.MOVE if (operand := self._operand_of(row)) is not None:
-                return OperatorStep("operand", f"{operand} of the chain")
+                return OperatorStep("operand", operand)
             case c.MOVE:
                 return OperatorStep("DISTINCT" if row.once else "take", self._moved(row))
             case c.MARK:
@@ -195,13 +195,17 @@ class Reader:
         bound = f"as {self.names[scan.graph_column]}" if scan.graph_column != c.NONE else ""
         return words(triple, f"of {self.streams[scan.stream]}", f"in {self.terms(scan.graph)}" if graph is None else graph, bound)
 
-    def _operand_of(self, row: Node) -> int | None:
-        """Return which operand of a summed chain a node marks, counted from 1."""
+    def _operand_of(self, row: Node) -> str | None:
+        """Return which operand of a summed chain a node marks, counted from 1, or between which two it has the blockers."""
         shapes = [collector.shape for collector in self.fragment.collectors.values() if isinstance(collector, ChainCollector)]
         for source, target in self.fragment.moves[row.moves.first : row.moves.first + row.moves.n]:
             for shape in shapes:
                 if target == self.fragment.columns[shape.marked]:
-                    return shape.marks.index(self.terms(-source)) + 1
+                    place = shape.marks.index(self.terms(-source))
+                    if place < shape.steps:
+                        return f"{place + 1} of the chain"
+                    gap, _ = shape.gaps[place - shape.steps]
+                    return f"absent between {gap + 1} and {gap + 2} of the chain"
         return None
 
     def _moved(self, row: Node) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engine.aggregation import GroupCollector
 from engine.aggregation.chains import ChainCollector, ChainShape, count_parts
-from engine.aggregation.chains.layout import MOST_PARTS, MOST_STEPS
+from engine.aggregation.chains.layout import MOST_EXTREMES, MOST_PARTS, MOST_STEPS
 from engine.aggregation.set_functions import folding
 from engine.kernel.state import layout as c
 from engine.pattern_scope import (
@@ -21,14 +21,14 @@ from engine.pattern_scope import (
     variables_of,
 )
 from engine.physical_plan.join_trees import Linear, Pairing
-from engine.planner.builder.join_order import chain
 from engine.planner.builder.plan_builder import PlanBuilder
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.solutions.policies import UNRESTRICTED
 from epsparql.terms import XSD, Literal
 
-_SUMMED = (a.AggregateFunction.COUNT, a.AggregateFunction.SUM)
+_EXTREMES = (a.AggregateFunction.MIN, a.AggregateFunction.MAX)
+_SUMMED = (a.AggregateFunction.COUNT, a.AggregateFunction.SUM, *_EXTREMES)
 
 
 class _Condition(Exception):
@@ -39,13 +39,15 @@ class _Condition(Exception):
 class SummedChain:
     """Describes a chain whose matches an aggregate does not need: at most `span` µs long, with `keys` in all operands.
 
-    `of` says for each set function which operand binds its argument; None if each match counts.
+    `of` says for each set function which operand binds its argument; None if each match counts. `absent` has the groups
+    of WITHOUT, each with the number of its gap, and whether they bind the keys.
     """
 
     operands: tuple[a.Pattern, ...]
     span: int
     keys: Variables
     of: tuple[int | None, ...]
+    absent: tuple[tuple[a.Pattern, int, bool], ...] = ()
 
 
 def find_summed_chain(builder: PlanBuilder, group: a.Group) -> SummedChain | str | None:
@@ -54,10 +56,10 @@ def find_summed_chain(builder: PlanBuilder, group: a.Group) -> SummedChain | str
     The background may decide it as long as the query has no plan. A plan that stands keeps its way.
     """
     pattern, span = _strip_limits(group.pattern)
-    if not isinstance(pattern, a.SeqJoin):
+    if not isinstance(pattern, a.SeqJoin | a.SeqWithout):
         return None
     try:
-        found = _read_chain(builder, group, chain(pattern), span)
+        found = _read_chain(builder, group, pattern, span)
     except _Condition as condition:
         return str(condition)
     given = builder.options.shape
@@ -65,6 +67,8 @@ def find_summed_chain(builder: PlanBuilder, group: a.Group) -> SummedChain | str
     timeless = next((k for k, operand in enumerate(found.operands, 1) if builder.scope(operand).timeless), None)
     if timeless is not None:
         return f"the background matches operand {timeless}"
+    if any(builder.scope(absent).timeless for absent, _, _ in found.absent):
+        return "the background matches the group of WITHOUT"
     if given not in (None, Pairing.SUMMED) or not builder.options.sums:
         return "the query's plan stands already"
     builder.fragment.shape = Pairing.SUMMED
@@ -74,8 +78,9 @@ def find_summed_chain(builder: PlanBuilder, group: a.Group) -> SummedChain | str
 def plan_summed_chain(builder: PlanBuilder, node: int, found: SummedChain, group: a.Group) -> ChainCollector:
     """Plan the operands, each of which goes to the collector by itself with a mark that says which one it is."""
     marked = builder.add_variable("operand")
-    marks = tuple(str(Literal(str(k), XSD + "integer")) for k in range(len(found.operands)))
-    for mark, operand in zip(marks, found.operands, strict=True):
+    sources = (*found.operands, *(absent for absent, _, _ in found.absent))
+    marks = tuple(str(Literal(str(k), XSD + "integer")) for k in range(len(sources)))
+    for mark, operand in zip(marks, sources, strict=True):
         move = builder.add_move((node, c.LEFT), [(-builder.names.term(mark), builder.column(marked))], keep=True)
         builder.plan_pattern(operand, (move, c.LEFT), found.span)
     scopes = [builder.scope(operand) for operand in found.operands]
@@ -84,7 +89,8 @@ def plan_summed_chain(builder: PlanBuilder, node: int, found: SummedChain, group
     collector = GroupCollector(
         group.keys, group.aggregates, group.window, reads, None, builder.options.naming, tuple(v for v in reads if not v.hidden)
     )
-    shape = ChainShape(len(found.operands), found.span, sort_by_name(found.keys), marked, marks, found.of)
+    gaps = tuple((gap, has_keys) for _, gap, has_keys in found.absent)
+    shape = ChainShape(len(found.operands), found.span, sort_by_name(found.keys), marked, marks, found.of, gaps)
     return ChainCollector(collector, shape, builder.options.naming)
 
 
@@ -95,6 +101,8 @@ def _strip_limits(pattern: a.Pattern) -> tuple[a.Pattern, int]:
         match pattern:
             case a.Within(inner, limit):
                 pattern, span = inner, min(span, limit)
+            case a.SeqWithout(left, right, absent, int(limit)):
+                pattern, span = a.SeqWithout(left, right, absent), min(span, limit)
             case a.Filter(condition, inner) if all(map(_bounds_duration, list_conjuncts(condition))):
                 pattern, span = inner, min(span, *(duration_limit(part) or 0 for part in list_conjuncts(condition)))
             case _:
@@ -105,7 +113,21 @@ def _bounds_duration(condition: a.Expression) -> bool:
     return isinstance(condition, a.Compare) and condition.op is not a.Comparison.EQUAL and (duration_limit(condition) or -1) >= 0
 
 
-def _read_chain(builder: PlanBuilder, group: a.Group, operands: tuple[a.Pattern, ...], span: int) -> SummedChain:
+def _split_chain(pattern: a.Pattern) -> tuple[tuple[a.Pattern, ...], tuple[tuple[a.Pattern, int], ...]]:
+    """Return the operands of a chain, and the groups of WITHOUT with the numbers of their gaps."""
+    match pattern:
+        case a.SeqJoin(left, right):
+            operands, absent = _split_chain(left)
+            return (*operands, right), absent
+        case a.SeqWithout(left, right, blocking, None):
+            operands, absent = _split_chain(left)
+            return (*operands, right), (*absent, (blocking, len(operands) - 1))
+        case _:
+            return (pattern,), ()
+
+
+def _read_chain(builder: PlanBuilder, group: a.Group, pattern: a.Pattern, span: int) -> SummedChain:
+    operands, absent = _split_chain(pattern)
     if builder.options.policy != UNRESTRICTED:
         raise _Condition(f"the policy {builder.options.policy} chooses among them")
     if builder.query.pattern is not group and not _is_outermost(builder.query.pattern, group):
@@ -126,9 +148,20 @@ def _read_chain(builder: PlanBuilder, group: a.Group, operands: tuple[a.Pattern,
             raise _Condition(f"GROUP BY has {key}, which not all operands share")
     held = folding([aggregate for _, aggregate in group.aggregates]).held
     of = tuple(_find_operand(aggregate, scopes, keys) for aggregate in held)
-    if count_parts(held, of) > MOST_PARTS:
+    if count_parts(held, of) > MOST_PARTS or sum(aggregate.function in _EXTREMES for aggregate in held) > MOST_EXTREMES:
         raise _Condition("there are too many aggregates")
-    return SummedChain(operands, span, keys, of)
+    return SummedChain(operands, span, keys, of, tuple((each, gap, _binds_keys(builder, each, scopes, keys)) for each, gap in absent))
+
+
+def _binds_keys(builder: PlanBuilder, absent: a.Pattern, scopes: Sequence[Scope], keys: Variables) -> bool:
+    """Return whether a group of WITHOUT binds the keys, and not merely has no variable in common with the chain."""
+    if not _is_plain(absent):
+        raise _Condition("the group of WITHOUT is more than triple patterns, conditions on them and UNION")
+    scope = builder.scope(absent)
+    shared = scope.possible & frozenset(v for operand in scopes for v in operand.possible)
+    if shared and (shared != keys or not shared <= scope.certain):
+        raise _Condition("the group of WITHOUT shares other variables with the chain than all that the operands share")
+    return bool(shared)
 
 
 def _is_outermost(pattern: a.Pattern, group: a.Group) -> bool:
@@ -168,7 +201,7 @@ def _find_operand(aggregate: a.Aggregate, scopes: Sequence[Scope], keys: Variabl
     name, argument = aggregate.function.value, aggregate.argument
     if aggregate.function not in _SUMMED:
         raise _Condition(f"the aggregate {name} needs them")
-    if aggregate.distinct:
+    if aggregate.distinct and aggregate.function not in _EXTREMES:
         raise _Condition(f"the aggregate {name} has DISTINCT")
     if argument is None:
         return None

@@ -1,5 +1,6 @@
 """A chain of SEQs under an aggregate: its operands' solutions come here one by one, and no match is made."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from engine.aggregation.arguments import Argument
 from engine.aggregation.chains import layout as l
 from engine.aggregation.chains.addends import SumUnit, read_addends
-from engine.aggregation.chains.chain_tables import ChainShape, chain_tables, kept_chains, restored_chains, with_room_for
+from engine.aggregation.chains.chain_tables import EXTREMES, ChainShape, chain_tables, kept_chains, live_events, restored_chains, with_room_for
+from engine.aggregation.chains.ranks import Ranks
 from engine.aggregation.group_by import GroupCollector
 from engine.aggregation.group_tables import layout as g
 from engine.aggregation.native_group_by import NativeGroups, Taken
@@ -56,6 +58,7 @@ class ChainCollector:
         self._keys = group.writes[: len(group.writes) - len(group.folding.shown)]
         self._totals: NativeGroups | None = NativeGroups(len(self._keys), self._held, group.window, totals=True)
         self._units = [SumUnit()] * len(self._held)
+        self._ranks = [Ranks() for _ in self._held]
         self._now = -c.BIG
         self._chains = chain_tables(shape, self._held, self.reads, self._keys)
 
@@ -99,14 +102,20 @@ class ChainCollector:
         return following if self._totals.tables.at[g.LATEST] > following - self._totals.tables.at[g.LENGTH] else c.FOREVER
 
     def _in_order(self, moments: Moments, terms: TermTable) -> tuple[Moments, Ints]:
-        """Return the moments with the operand of each, of one instant the last one first."""
+        """Return the moments with the operand of each, of one instant the last one first. A blocker stands between its
+        operands, and is numbered by its gap behind the last operand.
+        """
         marks = np.array([terms.intern(mark) for mark in self.shape.marks])
+        numbers = np.array([*range(self.shape.steps), *(self.shape.steps + gap for gap, _ in self.shape.gaps)])
         steps = np.full(len(moments), self.shape.steps - 1)
         solutions, order = moments.side == c.LEFT, np.argsort(marks)
         column = moments.rows.cells[solutions, self.reads.index(self.shape.marked)]
-        steps[solutions] = order[np.searchsorted(marks, column, sorter=order)]
+        steps[solutions] = numbers[order[np.searchsorted(marks, column, sorter=order)]]
         assert not moments.rows.where(solutions).timeless, "no operand of a chain is timeless"
-        kept = np.lexsort((-steps, moments.now))
+        places = np.where(steps < self.shape.steps, 2 * steps, 2 * (steps - self.shape.steps) + 1)
+        kept = np.lexsort((-places, moments.now))
+        if self.shape.gaps:
+            return moments.where(kept), steps[kept]
         last = np.flatnonzero(solutions & (steps == self.shape.steps - 1) & (moments.rows.start < moments.rows.end))
         if len(last):  # of those that differ in their starts alone, only the latest counts: it has all matches of the others
             kept = kept[~np.isin(kept, _find_longer(moments, np.flatnonzero(solutions & (steps == self.shape.steps - 1))))]
@@ -114,12 +123,22 @@ class ChainCollector:
 
     def _read_values(self, moments: Moments, steps: Ints, terms: TermTable) -> Ints | None:
         """Return what each event adds to the parts of a weight, two cells a part; None if a sum cannot hold a value."""
-        values, units = np.zeros((len(moments), int(self._chains.at[l.PARTS]) - 1, 2), np.int64), list(self._units)
+        sums, units = int(self._chains.at[l.PARTS]) - 1, list(self._units)
+        values, extremes = (
+            np.zeros((len(moments), sums, 2), np.int64),
+            np.zeros((len(moments), int(self._chains.at[l.EXTREMES]), g.VALUE_WIDTH), np.int64),
+        )
         for a, (link, operand, argument) in enumerate(zip(self._chains.links.tolist(), self.shape.operands, self._arguments, strict=True)):
             if operand is None or argument is None:
                 continue
             chosen = np.flatnonzero((moments.side == c.LEFT) & (steps == operand))
             numbers, part = np.array(argument.numbers(moments.rows.where(chosen), 0, terms), np.int64), link[l.LINK_PART] - 1
+            if self._held[a].function in EXTREMES:
+                ranked = self._ranks[a].rank_terms(numbers, terms, partial(self._live_values, part + 1))
+                if ranked is None:
+                    return None
+                extremes[chosen, part + 1] = ranked
+                continue
             if self._held[a].function is AggregateFunction.COUNT:
                 values[chosen, part, 0] = numbers != c.UNBOUND
                 continue
@@ -130,7 +149,12 @@ class ChainCollector:
             values[chosen, part, 0], values[chosen, part, 1], values[chosen, link[l.LINK_WIDE] - 1, 0] = found.low, found.high, found.wide
         if not all(self._rescale(a, unit) for a, unit in enumerate(units)):
             return None
-        return values.reshape(len(moments), -1)
+        return np.concatenate([values.reshape(len(moments), -1), extremes.reshape(len(moments), -1)], axis=1)
+
+    def _live_values(self, extreme: int) -> Ints:
+        """Return the values that live events have for an extreme, as rows of VALUE_WIDTH."""
+        first = l.EVENT_WIDTH + 2 * (int(self._chains.at[l.PARTS]) - 1) + g.VALUE_WIDTH * extreme
+        return live_events(self._chains)[:, first : first + g.VALUE_WIDTH]
 
     def _rescale(self, a: int, unit: SumUnit) -> bool:
         """Bring what is there to a unit, and return whether it fits."""
@@ -148,7 +172,9 @@ class ChainCollector:
         n, width = len(moments), len(self._held) * g.VALUE_WIDTH
         rows = moments.rows
         came = np.stack([moments.now, moments.entry, moments.side, rows.start, rows.end], axis=1), steps, np.ascontiguousarray(rows.cells)
-        taken = np.zeros((n, 2 * (int(self._chains.at[l.PARTS]) - 1)), np.int64) if values is None else values
+        at = self._chains.at
+        width_taken = 2 * (int(at[l.PARTS]) - 1) + g.VALUE_WIDTH * int(at[l.EXTREMES])
+        taken = np.zeros((n, width_taken), np.int64) if values is None else values
         room, parts = n, list[_Given]()
         self._chains = with_room_for(self._chains, n)
         at = self._chains.at

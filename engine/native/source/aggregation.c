@@ -16,6 +16,7 @@
 #include "aggregation/sweep.c"
 #include "aggregation/decimal_literals.c"
 #include "aggregation/chains/chain_tables.c"
+#include "aggregation/chains/stacks.c"
 #include "aggregation/chains/ways.c"
 #include "aggregation/chains/chain_sweep.c"
 #include "aggregation/runs/run_tables.c"

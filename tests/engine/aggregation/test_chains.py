@@ -65,8 +65,23 @@ def operands(draw: st.DrawFn, steps: int, keyed: bool) -> list[str]:
 
 
 @st.composite
+def chains(draw: st.DrawFn, steps: int, keyed: bool) -> str:
+    """Draw a chain of SEQs; a third has WITHOUT in some gaps, with the key of the chain or without."""
+    first, *others = draw(operands(steps, keyed))
+    text, gaps = first, draw(st.integers(0, 2)) == 0
+    for k, operand in enumerate(others):
+        text += f" SEQ {operand}"
+        if gaps and draw(st.booleans()):
+            name = draw(st.sampled_from(NAMES))
+            text += draw(
+                st.sampled_from([f" WITHOUT {{ ?s :{name} ?n{k} }}", f" WITHOUT {{ ?u{k} :{name} ?n{k} }}", f" WITHOUT {{ :t :{name} [] }}"])
+            )
+    return text
+
+
+@st.composite
 def aggregates(draw: st.DrawFn, steps: int) -> list[str]:
-    names = draw(st.lists(st.sampled_from(["COUNT(*)", "COUNT", "SUM", "AVG"]), min_size=1, max_size=4))
+    names = draw(st.lists(st.sampled_from(["COUNT(*)", "COUNT", "SUM", "AVG", "MIN", "MAX", "MIN", "MAX"]), min_size=1, max_size=4))
     arguments = st.sampled_from([f"?{v}" for v in VARIABLES[:steps]] + [f"?{VARIABLES[0]} * 2"])
     return [name if name == "COUNT(*)" else f"{name}({draw(arguments)})" for name in names]
 
@@ -74,7 +89,7 @@ def aggregates(draw: st.DrawFn, steps: int) -> list[str]:
 @st.composite
 def cases(draw: st.DrawFn) -> ChainCase:
     steps, keyed = draw(st.sampled_from([2, 2, 3, 3, 3, 4, 4, 5])), draw(st.booleans())
-    chain = " SEQ ".join(draw(operands(steps, keyed)))
+    chain = draw(chains(steps, keyed))
     within = draw(st.sampled_from(["WITHIN 1", "WITHIN 4", "WITHIN 9", 'FILTER(getDURATION() < "PT3S"^^xsd:duration)']))
     grouped = keyed and draw(st.booleans())
     shown = [f"({text} AS ?r{k})" for k, text in enumerate(draw(aggregates(steps)))]
@@ -130,6 +145,9 @@ SUMMED = [
     pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", id="two operands"),
     pytest.param(f"{A} SEQ {B} SEQ {C} WITHIN 10 FILTER(getDURATION() < 'PT3S'^^xsd:duration)", "AVG(?w * 2)", id="a bound on the duration"),
     pytest.param(f"{A} SEQ {{ {B} UNION {C} }} WITHIN 10", "COUNT(?w)", id="UNION"),
+    pytest.param(f"{A} SEQ {B} WITHIN 10", "MIN(DISTINCT ?w)", id="MIN"),
+    pytest.param(f"{A} SEQ {B} WITHIN 10 WITHOUT {C}", "COUNT(*)", id="WITHOUT with the key"),
+    pytest.param(f"{A} SEQ {B} WITHOUT {{ ?q :c ?z }} SEQ {C} WITHIN 10", "MAX(?v)", id="WITHOUT without a key"),
 ]
 MATCHED = [
     pytest.param(f"{A} SEQ {B}", "COUNT(*)", "", "no WITHIN bounds the chain", id="no WITHIN"),
@@ -146,6 +164,8 @@ MATCHED = [
     pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(getDURATION())", "", "COUNT is about the match as a whole", id="duration"),
     pytest.param(f"{A} SEQ {B} SEQ {{ ?v :c ?x }} WITHIN 10", "COUNT(*)", "", "share ?s, which operand 3 does not always bind", id="other keys"),
     pytest.param(f"{A} SEQ {{ {B} OPTIONAL {C} }} WITHIN 10", "COUNT(*)", "", "operand 2 is more than triple patterns", id="OPTIONAL"),
+    pytest.param(f"{A} SEQ {B} WITHOUT {{ ?s :c ?w }} WITHIN 10", "COUNT(*)", "", "WITHOUT shares other variables", id="WITHOUT ?w"),
+    pytest.param(f"{A} SEQ {B} WITHOUT {{ {C} SEQ {C} }} WITHIN 10", "COUNT(*)", "", "WITHOUT is more than triple patterns", id="WITHOUT SEQ"),
     pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", "GROUP BY ?v", "GROUP BY has ?v", id="another group"),
     pytest.param(f"{A} SEQ {B} WITHIN 10", "COUNT(*)", "GROUP BY ?s WINDOW [ROWS 3]", "WINDOW [ROWS n] counts them", id="WINDOW"),
 ]

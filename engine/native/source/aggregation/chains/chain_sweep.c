@@ -14,7 +14,7 @@
  * Each is at most k products of weights, however many matches there are.
  *
  * P is wrong while an event lasts, or while a label of a middle operand of four or five repeats. Then ways are listed (ways.c), and P is made anew
- * from the live events afterwards. */
+ * from the live events afterwards. Extremes, and chains with WITHOUT, have stacks in its place (stacks.c). */
 
 /* ---------------------------------------------------------------- products */
 static Weight event_weight(const Chains *c, i64 e) {
@@ -68,7 +68,7 @@ static void take_back(const Chains *c, i64 k, i64 e) {
 /* Makes P anew from the live events of a key, instant by instant, and of each the later operands first. */
 static void make_products(const Chains *c, i64 k) {
   i64 next[MOST_STEPS], stored = c->at->steps - 1;
-  memset(gone_at(c, k), 0, (size_t)(c->key_width - c->gone) * sizeof(i64));
+  memset(gone_at(c, k), 0, (size_t)(c->stacks - c->gone) * sizeof(i64));
   for (i64 step = 0; step < stored; step++) next[step] = *oldest_of(c, k, step);
   for (;;) {
     i64 now = FAR;
@@ -85,8 +85,11 @@ static void make_products(const Chains *c, i64 k) {
 /* ---------------------------------------------------------------- events come and leave */
 static inline int lasts(const Chains *c, i64 e) { return event_at(c, e)->start < event_at(c, e)->end; }
 
-/* Returns whether P cannot tell a repeated label of this operand. */
-static inline int confuses(const Chains *c, i64 step) { return step > 0 && c->at->steps > 3; }
+/* Returns whether sums cannot tell a repeated label of this operand. */
+static inline int confuses(const Chains *c, i64 step) { return step > 0 && c->at->counts && (c->at->steps > 3 || (c->cuts && c->at->steps == 3)); }
+
+/* Returns whether an older event of a repeated label takes back what it gave to P. */
+static inline int gives_back(const Chains *c, i64 step) { return c->has_ring && c->at->steps == 3 && step == 1; }
 
 /* Counts what makes P of a key wrong. */
 static void count_trouble(const Chains *c, i64 k, i64 by) {
@@ -104,22 +107,40 @@ static void repeat_label(const Chains *c, i64 k, i64 e) {
   i64 step = event_at(c, e)->step;
   if (confuses(c, step))
     count_trouble(c, k, 1);
-  else if (c->at->steps == 3 && step == 1 && !chain_key_at(c, k)->stale)
+  else if (gives_back(c, step) && !chain_key_at(c, k)->stale)
     take_back(c, k, other);
 }
 
-/* Stores event i of an operand but the last. */
+/* Stores blocker i of a gap of a key. */
+static void store_blocker(const Chains *c, const ChainInput *came, i64 i, i64 k) {
+  i64 e = c->at->next_event++, gap = came->steps[i] - c->at->steps;
+  *event_at(c, e) = (EventRecord){
+      .start = came->moments[i].start, .end = came->moments[i].end, .step = came->steps[i], .owner = k, .newer = NONE, .later = NONE,
+      .same = *blocker_at(c, k, gap), .repeated = 0, .bucket = NONE,
+  };
+  memset(event_values(c, e), 0, (size_t)(c->event_width - EVENT_WIDTH) * sizeof(i64));
+  *blocker_at(c, k, gap) = e;
+  if (c->at->cuts_all >> gap & 1) c->at->common_key = k;
+  chain_key_at(c, k)->events++;
+  if (lasts(c, e)) count_trouble(c, k, 1);
+}
+
+/* Stores event i of an operand but the last, or a blocker. */
 static void store_event(const Chains *c, const ChainInput *came, i64 i) {
   const i64 *row = came->rows + i * c->cell_n;
-  i64 k = find_chain(c, row), e = c->at->next_event++, step = came->steps[i];
+  i64 k = find_chain(c, row), step = came->steps[i];
   if (k == NONE) k = make_chain(c, row);
+  if (is_blocker(c, step)) {
+    store_blocker(c, came, i, k);
+    return;
+  }
   ChainKeyRecord *key = chain_key_at(c, k);
-  i64 newest = *newest_of(c, k, step);
+  i64 e = c->at->next_event++, newest = *newest_of(c, k, step);
   *event_at(c, e) = (EventRecord){
       .start = came->moments[i].start, .end = came->moments[i].end, .step = step, .owner = k, .newer = NONE,
       .later = step + 2 < c->at->steps ? *newest_of(c, k, step + 1) : NONE, .same = NONE, .repeated = 0, .bucket = NONE,
   };
-  memcpy(event_values(c, e), came->values + i * 2 * (c->parts - 1), (size_t)(2 * (c->parts - 1)) * sizeof(i64));
+  memcpy(event_values(c, e), came->values + i * values_of(c), (size_t)values_of(c) * sizeof(i64));
   memcpy(event_cells(c, e), row, (size_t)c->cell_n * sizeof(i64));
   if (newest == NONE)
     *oldest_of(c, k, step) = e;
@@ -130,21 +151,35 @@ static void store_event(const Chains *c, const ChainInput *came, i64 i) {
   if (lasts(c, e)) count_trouble(c, k, 1);
   repeat_label(c, k, e);
   enter_label(c, e);
-  if (!key->stale) multiply_in(c, k, e);
+  if (c->has_ring && !key->stale) multiply_in(c, k, e);
+  if (!c->has_stacks) return;
+  apply_blockers(c, k);
+  push_event(c, k, e);
+}
+
+/* Lets the oldest event leave, which is a blocker. */
+static void drop_blocker(const Chains *c, i64 e, i64 k, i64 gap) {
+  if (lasts(c, e)) count_trouble(c, k, -1);
+  if (*blocker_at(c, k, gap) == e) *blocker_at(c, k, gap) = NONE;
+  if (--chain_key_at(c, k)->events == 0) free_chain(c, k);
 }
 
 /* Lets the oldest event leave. */
 static void drop_event(const Chains *c) {
-  i64 e = c->at->oldest_event, k = event_at(c, e)->owner, step = event_at(c, e)->step;
+  i64 e = c->at->oldest_event++, k = event_at(c, e)->owner, step = event_at(c, e)->step;
+  if (is_blocker(c, step)) {
+    drop_blocker(c, e, k, step - c->at->steps);
+    return;
+  }
   ChainKeyRecord *key = chain_key_at(c, k);
   int repeated = event_at(c, e)->repeated != 0;
   if (!repeated) remove_label(c, e);
   if (lasts(c, e)) count_trouble(c, k, -1);
   if (repeated && confuses(c, step)) count_trouble(c, k, -1);
-  if (!key->stale && !(repeated && c->at->steps == 3 && step == 1)) divide_out(c, k, e);
+  if (c->has_ring && !key->stale && !(repeated && gives_back(c, step))) divide_out(c, k, e);
+  if (c->has_stacks) pop_event(c, k, e);
   *oldest_of(c, k, step) = event_at(c, e)->newer;
   if (event_at(c, e)->newer == NONE) *newest_of(c, k, step) = NONE;
-  c->at->oldest_event++;
   if (--key->events == 0) free_chain(c, k);
 }
 
@@ -157,17 +192,45 @@ static i64 give_moment(const Chains *c, const ChainOutput *out, const MomentReco
   return row;
 }
 
-/* Gives the sums over all matches that end with moment i. */
-static void give_sums(const Chains *c, const ChainInput *came, i64 i, const Weight *all, i64 start, const ChainOutput *out) {
-  i64 row = give_moment(c, out, &came->moments[i], start);
+/* What set functions say of many matches. */
+typedef struct {
+  Weight sums;
+  ValueRecord best[MOST_EXTREMES]; /* without a term if no match has a value */
+  i64 start;
+} Answer;
+
+/* Returns what set functions say of the last event of a chain, moment i. */
+static Answer answer_of(const Chains *c, const ChainInput *came, i64 i) {
+  Answer answer;
+  const i64 *values = came->values + i * values_of(c);
+  answer.start = FAR;
+  answer.sums.part[0] = 1;
+  for (i64 p = 1; p < c->parts; p++) answer.sums.part[p] = read_wide(values + 2 * (p - 1));
+  memcpy(answer.best, values + 2 * (c->parts - 1), (size_t)(c->at->extremes * VALUE_WIDTH) * sizeof(i64));
+  return answer;
+}
+
+/* Lets the extreme of an answer be the value of an event, which may be NONE, if that is better. */
+static inline void improve(const Chains *c, Answer *answer, i64 x, i64 e) {
+  if (e != NONE && event_extreme(c, e, x)->term != 0) keep_better(&answer->best[x], c->extreme_ops[x], event_extreme(c, e, x));
+}
+
+/* Gives what set functions say of all matches that end with moment i. */
+static void give_answer(const Chains *c, const ChainInput *came, i64 i, const Answer *all, const ChainOutput *out) {
+  i64 row = give_moment(c, out, &came->moments[i], all->start);
   for (i64 n = 0; n < c->group_n; n++) out->keys[row * out->key_n + n] = came->rows[i * c->cell_n + c->group_columns[n]];
-  if (all->part[0] >= FAR) c->at->fault = TOO_LARGE;
+  if (c->at->counts && all->sums.part[0] >= FAR) c->at->fault = TOO_LARGE;
   i64 *values = out->values + row * out->value_width;
   for (i64 a = 0; a < c->held; a++, values += VALUE_WIDTH) {
-    values[0] = (i64)all->part[c->links[a].op == COUNT_TOTAL ? c->links[a].part : 0];
-    if (c->links[a].op == COUNT_TOTAL) continue;
-    values[1] = (i64)all->part[c->links[a].wide];
-    write_wide(values + 2, all->part[c->links[a].part]);
+    const LinkRecord *link = &c->links[a];
+    if (link->op == MIN || link->op == MAX) {
+      *(ValueRecord *)values = all->best[link->part];
+      continue;
+    }
+    values[0] = (i64)all->sums.part[link->op == COUNT_TOTAL ? link->part : 0];
+    if (link->op == COUNT_TOTAL) continue;
+    values[1] = (i64)all->sums.part[link->wide];
+    write_wide(values + 2, all->sums.part[link->part]);
   }
 }
 
@@ -184,50 +247,91 @@ static void give_match(const Chains *c, const ChainInput *came, i64 i, const Way
       if (cells[n] == 0) cells[n] = event_cells(c, way->at[step])[n];
 }
 
-/* Lists all matches that end with moment i: gives each, or their sums. */
-static void list_ways(const Chains *c, const ChainInput *came, i64 i, i64 k, const Weight *last, const ChainOutput *out) {
-  i64 step, least = FAR, now = came->moments[i].now;
-  Weight all = {{0}};
+/* Returns whether a way leads to another last event of the instant with the same label, which comes before moment i: that one has the solution. */
+static int is_given(const Chains *c, const ChainInput *came, i64 i, const Ways *way) {
+  i64 chosen[MOST_STEPS];
+  for (i64 other = i - 1; other >= 0 && came->moments[other].now == came->moments[i].now; other--) {
+    if (came->moments[other].side != SOLUTION || came->steps[other] != c->at->steps - 1) continue;
+    if (memcmp(came->rows + other * c->cell_n, came->rows + i * c->cell_n, (size_t)c->cell_n * sizeof(i64)) != 0) continue;
+    Ways same = *way;
+    same.start = came->moments[other].start;
+    if (choose_newest(&same, chosen, 0)) return 1;
+  }
+  return 0;
+}
+
+/* Adds one match to what set functions say of others; `last` is what they say of its last event. */
+static void add_match(const Chains *c, Answer *all, const Ways *way, const Answer *last) {
+  all->start = lesser(all->start, event_at(c, way->at[0])->start);
+  all->sums.part[0]++;
+  for (i64 p = 1; p < c->parts; p++) {
+    i128 sum = last->sums.part[p];
+    for (i64 s = 0; s < c->at->steps - 1; s++) sum += read_wide(event_values(c, way->at[s]) + 2 * (p - 1));
+    all->sums.part[p] = add(all->sums.part[p], sum, &c->at->fault);
+  }
+  for (i64 x = 0; x < c->at->extremes; x++)
+    for (i64 s = 0; s < c->at->steps - 1; s++) improve(c, all, x, way->at[s]);
+}
+
+/* Lists all matches that end with moment i: gives each, or what set functions say of them. */
+static void list_ways(const Chains *c, const ChainInput *came, i64 i, i64 k, const ChainOutput *out) {
+  i64 step, now = came->moments[i].now;
+  Answer last = answer_of(c, came, i), all = last;
+  memset(&all.sums, 0, sizeof all.sums);
   Ways way = begin_ways(c, k, came->moments[i].start, now - c->at->span, &step);
   while (next_way(&way, &step)) {
     if (++c->at->made > c->at->most_made) {
       c->at->fault = TOO_MANY;
       return;
     }
-    if (!out->sums) {
+    if (c->cuts && (!is_newest_way(&way) || is_given(c, came, i, &way))) continue;
+    if (out->sums)
+      add_match(c, &all, &way, &last);
+    else
       give_match(c, came, i, &way, out);
-      continue;
-    }
-    least = lesser(least, event_at(c, way.at[0])->start);
-    all.part[0]++;
-    for (i64 p = 1; p < c->parts; p++) {
-      i128 sum = last->part[p];
-      for (i64 s = 0; s < c->at->steps - 1; s++) sum += read_wide(event_values(c, way.at[s]) + 2 * (p - 1));
-      all.part[p] = add(all.part[p], sum, &c->at->fault);
-    }
   }
-  if (all.part[0] > 0) give_sums(c, came, i, &all, least, out);
+  if (all.sums.part[0] > 0) give_answer(c, came, i, &all, out);
 }
 
-/* Asks for all matches that end with moment i, an event of the last operand. */
-static void ask_matches(const Chains *c, const ChainInput *came, i64 i, const ChainOutput *out) {
+/* Answers by products and stacks for the last event of a chain, moment i. */
+static void sum_ways(const Chains *c, const ChainInput *came, i64 i, i64 k, const ChainOutput *out) {
+  Answer all = answer_of(c, came, i);
+  Weight before = {{1}};
+  i64 first = *oldest_of(c, k, 0);
+  if (c->has_ring) {
+    if (chain_key_at(c, k)->stale) make_products(c, k);
+    before = read_weight(product_at(c, k, 0, c->at->steps - 1), c->parts);
+  }
+  if (c->has_stacks && before.part[0] != 0) {
+    StackEntry found = ask_stacks(c, k);
+    if (!c->has_ring) before = found.sums;
+    if (c->cuts) first = found.best[c->at->extremes];
+    for (i64 x = 0; x < c->at->extremes; x++) improve(c, &all, x, found.best[x]);
+  }
+  if (before.part[0] == 0) return;
+  all.sums = multiply_weights(&before, &all.sums, c->parts, &c->at->fault);
+  all.start = event_at(c, first)->start;
+  give_answer(c, came, i, &all, out);
+}
+
+/* Returns whether sums of a key are wrong now. */
+static inline int is_troubled(const Chains *c, i64 k) {
+  i64 common = c->at->common_key;
+  return chain_key_at(c, k)->trouble > 0 || (common != NONE && chain_key_at(c, common)->trouble > 0);
+}
+
+/* Asks for all matches that end with moment i, an event of the last operand; `listed` says that sums are wrong at this instant. */
+static void ask_matches(const Chains *c, const ChainInput *came, i64 i, int listed, const ChainOutput *out) {
   i64 k = find_chain(c, came->rows + i * c->cell_n);
   if (k == NONE) return;
-  ChainKeyRecord *key = chain_key_at(c, k);
-  Weight last;
-  last.part[0] = 1;
-  for (i64 p = 1; p < c->parts; p++) last.part[p] = read_wide(came->values + 2 * (i * (c->parts - 1) + p - 1));
-  if (!out->sums || key->trouble > 0 || came->moments[i].start < came->moments[i].end) {
+  if (c->has_stacks) apply_blockers(c, k);
+  if (!out->sums || listed || is_troubled(c, k) || came->moments[i].start < came->moments[i].end) {
     c->at->enumerated++;
-    list_ways(c, came, i, k, &last, out);
+    list_ways(c, came, i, k, out);
     return;
   }
   c->at->summed++;
-  if (key->stale) make_products(c, k);
-  Weight before = read_weight(product_at(c, k, 0, c->at->steps - 1), c->parts);
-  if (before.part[0] == 0) return;
-  Weight all = multiply_weights(&before, &last, c->parts, &c->at->fault);
-  give_sums(c, came, i, &all, event_at(c, *oldest_of(c, k, 0))->start, out);
+  sum_ways(c, came, i, k, out);
 }
 
 /* ---------------------------------------------------------------- the sweep */
@@ -246,15 +350,18 @@ static void give_wake(const Chains *c, const ChainInput *came, i64 i, const Chai
  * instant may be taken in again. */
 static int sweep_instant_of_chain(const Chains *c, const ChainInput *came, const ChainOutput *out, i64 first, i64 after) {
   i64 given = c->at->given, last = c->at->steps - 1;
+  int listed = 0;
   c->at->wanted = after - first;
   if (given + c->at->wanted > out->room) return 0;
   while (c->at->oldest_event < c->at->next_event && event_at(c, c->at->oldest_event)->end < came->moments[first].now - c->at->span) drop_event(c);
   c->at->made = 0;
+  for (i64 i = first; i < after && c->cuts; i++) /* with WITHOUT, last events of one label that start at other times may have matches in common */
+    listed |= came->moments[i].side == SOLUTION && came->steps[i] == last && came->moments[i].start < came->moments[i].end;
   for (i64 i = first; i < after; i++) {
     if (came->moments[i].side != SOLUTION)
       give_wake(c, came, i, out);
     else if (came->steps[i] == last)
-      ask_matches(c, came, i, out);
+      ask_matches(c, came, i, listed, out);
   }
   if (c->at->given > out->room) {
     c->at->wanted = c->at->given - given;
@@ -262,7 +369,7 @@ static int sweep_instant_of_chain(const Chains *c, const ChainInput *came, const
     return 0;
   }
   for (i64 i = first; i < after; i++)
-    if (came->moments[i].side == SOLUTION && came->steps[i] < last) store_event(c, came, i);
+    if (came->moments[i].side == SOLUTION && came->steps[i] != last) store_event(c, came, i);
   return 1;
 }
 

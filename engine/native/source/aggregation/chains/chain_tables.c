@@ -14,8 +14,13 @@ typedef struct {
   const LinkRecord *links;
   i64 held;           /* set functions */
   i64 parts, cell_n;  /* of a weight; of a row */
-  i64 prefix, cells;  /* where an event has the weight of the first events before it, and its terms */
-  i64 gone, products; /* where a key has the weight of the first events that have left, and its products */
+  i64 prefix, place, cells;  /* where an event has the weight of the first events before it, its place in the front, and its terms */
+  i64 gone, products, stacks; /* where a key has the weight of the first events that have left, its products and its stacks */
+  i64 cuts;                   /* a bit for each gap with WITHOUT */
+  i64 has_ring, has_stacks;   /* whether products are in use, and stacks */
+  i64 entry_parts, bests;     /* of an entry of the stacks: how many sums it has, and how many events that have the best value */
+  i64 entry;                  /* how many cells it has */
+  i64 extreme_ops[MOST_EXTREMES];
 } Chains;
 
 typedef struct { /* what comes, a row a moment; of one instant the last operand comes first, and the first one last */
@@ -35,6 +40,8 @@ enum { CHAIN_TABLE_ARGUMENTS = 8, CHAIN_INPUT_ARGUMENTS = 4, CHAIN_OUTPUT_ARGUME
 static inline EventRecord *event_at(const Chains *c, i64 e) { return (EventRecord *)(c->events + (e & c->event_mask) * c->event_width); }
 static inline ChainKeyRecord *chain_key_at(const Chains *c, i64 k) { return (ChainKeyRecord *)(c->keys + k * c->key_width); }
 static inline i64 *event_values(const Chains *c, i64 e) { return (i64 *)event_at(c, e) + EVENT_WIDTH; }
+static inline ValueRecord *event_extreme(const Chains *c, i64 e, i64 x) { return (ValueRecord *)(event_values(c, e) + 2 * (c->parts - 1)) + x; }
+static inline PlaceRecord *place_of(const Chains *c, i64 e) { return (PlaceRecord *)((i64 *)event_at(c, e) + c->place); }
 static inline i64 *event_prefix(const Chains *c, i64 e) { return (i64 *)event_at(c, e) + c->prefix; }
 static inline i64 *event_cells(const Chains *c, i64 e) { return (i64 *)event_at(c, e) + c->cells; }
 static inline i64 *key_cells(const Chains *c, i64 k) { return (i64 *)chain_key_at(c, k) + KEY_WIDTH; }
@@ -48,6 +55,20 @@ static inline i64 *product_at(const Chains *c, i64 k, i64 from, i64 to) {
   return (i64 *)chain_key_at(c, k) + c->products + 2 * c->parts * (before + to - from - 1);
 }
 
+static inline StacksRecord *stacks_of(const Chains *c, i64 k) { return (StacksRecord *)((i64 *)chain_key_at(c, k) + c->stacks); }
+static inline i64 *applied_at(const Chains *c, i64 k, i64 gap) { return (i64 *)stacks_of(c, k) + APPLIED + gap; }
+static inline i64 *blocker_at(const Chains *c, i64 k, i64 gap) { return (i64 *)stacks_of(c, k) + BLOCKER + gap; }
+/* An event that is no operand's blocks a gap, which is that between operand `gap` and the next one. */
+static inline int is_blocker(const Chains *c, i64 step) { return step >= c->at->steps; }
+
+/* Returns the key that has the blockers of a gap for key k, NONE if there is none. */
+static inline i64 owner_of(const Chains *c, i64 k, i64 gap) {
+  if (c->cuts >> gap & 1) return c->at->cuts_all >> gap & 1 ? c->at->common_key : k;
+  return NONE;
+}
+
+static inline i64 values_of(const Chains *c) { return 2 * (c->parts - 1) + c->at->extremes * VALUE_WIDTH; }
+
 static inline int is_live(const Chains *c, i64 e) { return e >= c->at->oldest_event; }
 
 static inline i64 hash_cells(const i64 *cells, const i64 *columns, i64 n) {
@@ -60,6 +81,12 @@ static inline i64 hash_cells(const i64 *cells, const i64 *columns, i64 n) {
 }
 
 /* ---------------------------------------------------------------- keys */
+/* Brings the stacks of a key to where it has no events. */
+static void clear_stacks(const Chains *c, i64 k) {
+  *stacks_of(c, k) = (StacksRecord){.stale = 1, .turned = NONE, .open = -1, .pending = 0, .newest = NONE};
+  for (i64 gap = 0; gap < MOST_STEPS - 1; gap++) *applied_at(c, k, gap) = *blocker_at(c, k, gap) = NONE;
+}
+
 static inline int has_cells(const Chains *c, i64 k, const i64 *row) {
   for (i64 n = 0; n < c->key_n; n++)
     if (key_cells(c, k)[n] != row[c->key_columns[n]]) return 0;
@@ -83,6 +110,7 @@ static i64 make_chain(const Chains *c, const i64 *row) {
   memset(chain_key_at(c, k), 0, (size_t)c->key_width * sizeof(i64));
   for (i64 step = 0; step < MOST_STEPS - 1; step++) *oldest_of(c, k, step) = *newest_of(c, k, step) = NONE;
   for (i64 n = 0; n < c->key_n; n++) key_cells(c, k)[n] = row[c->key_columns[n]];
+  if (c->has_stacks) clear_stacks(c, k);
   chain_key_at(c, k)->chained = *head;
   *head = k;
   c->at->live_keys++;
@@ -91,6 +119,7 @@ static i64 make_chain(const Chains *c, const i64 *row) {
 
 /* Frees a key without events. */
 static void free_chain(const Chains *c, i64 k) {
+  if (c->at->common_key == k) c->at->common_key = NONE;
   i64 *link = &c->heads[hash_cells(key_cells(c, k), NULL, c->key_n) & c->head_mask];
   while (*link != k) link = &chain_key_at(c, *link)->chained;
   *link = chain_key_at(c, k)->chained;
@@ -136,13 +165,33 @@ static int is_power(i64 count) { return count > 0 && (count & (count - 1)) == 0;
 /* Says where the columns of events and keys begin. Returns whether rows are as wide as they must be. */
 static int lay_out(Chains *c) {
   i64 steps = c->at->steps;
-  if (steps < 2 || steps > MOST_STEPS || c->parts < 1 || c->parts > MOST_PARTS) return 0;
-  c->prefix = EVENT_WIDTH + 2 * (c->parts - 1);
-  c->cells = c->prefix + 2 * c->parts;
+  if (steps < 2 || steps > MOST_STEPS || c->parts < 1 || c->parts > MOST_PARTS || c->at->extremes < 0 || c->at->extremes > MOST_EXTREMES) return 0;
+  c->cuts = c->at->cuts_by_key | c->at->cuts_all;
+  if (c->cuts < 0 || c->cuts >> (steps - 1)) return 0;
+  c->has_ring = c->at->counts && !c->cuts;
+  c->has_stacks = c->cuts || c->at->extremes > 0;
+  c->entry_parts = c->cuts ? c->parts : 1;
+  c->bests = c->at->extremes + (c->cuts != 0);
+  c->entry = 2 * c->entry_parts + c->bests;
+  c->prefix = EVENT_WIDTH + values_of(c);
+  c->place = c->prefix + 2 * c->parts;
+  c->cells = c->place + (c->has_stacks ? PLACE_WIDTH + (steps - 1) * c->entry : 0);
   c->cell_n = c->event_width - c->cells;
   c->gone = KEY_WIDTH + c->key_n;
   c->products = c->gone + 2 * c->parts;
-  return c->cell_n >= 0 && c->key_width == c->products + c->parts * steps * (steps - 1);
+  c->stacks = c->products + c->parts * steps * (steps - 1);
+  return c->cell_n >= 0 && c->key_width == c->stacks + (c->has_stacks ? STACKS_WIDTH + steps * (steps - 1) / 2 * c->entry : 0);
+}
+
+/* Returns whether the links of the set functions fit the weights, whose extremes they name. */
+static int take_links(Chains *c) {
+  for (i64 a = 0; a < c->held; a++) {
+    const LinkRecord *link = &c->links[a];
+    int extreme = link->op == MIN || link->op == MAX;
+    if (link->part < 0 || link->part >= (extreme ? c->at->extremes : c->parts) || link->wide < 0 || link->wide >= c->parts) return 0;
+    if (extreme) c->extreme_ops[link->part] = link->op;
+  }
+  return 1;
 }
 
 /* Takes at, events, keys, heads, labels, the columns of the key and of the groups, and links. */
@@ -157,9 +206,8 @@ static int take_chains(const Argument *in, Chains *c) {
   if (in[0].view.count < CHAIN_AT_WIDTH || !is_power(in[3].view.count) || !is_power(in[4].view.count) || !is_power(rows_of(in[1].view))) return 0;
   c->parts = c->at->parts;
   if (!lay_out(c) || !are_columns(in[5].view, c->cell_n) || !are_columns(in[6].view, c->cell_n)) return 0;
-  for (i64 a = 0; a < c->held; a++)
-    if (c->links[a].part < 0 || c->links[a].part >= c->parts || c->links[a].wide < 0 || c->links[a].wide >= c->parts) return 0;
   i64 live = c->at->next_event - c->at->oldest_event;
+  if (!take_links(c) || c->at->common_key < NONE || c->at->common_key >= c->key_room) return 0;
   return live >= 0 && live <= c->event_mask + 1 && c->at->keys_top >= 0 && c->at->keys_top <= c->key_room;
 }
 
@@ -167,9 +215,9 @@ static int take_chains(const Argument *in, Chains *c) {
 static int take_chain_input(const Argument *in, const Chains *c, ChainInput *came) {
   i64 count = in[0].view.count / MOMENT_WIDTH;
   *came = (ChainInput){in[0].view.at, in[1].view.at, in[2].view.at, in[3].view.at, count};
-  if (in[1].view.count < count || in[2].view.count < count * 2 * (c->parts - 1) || in[3].view.count < count * c->cell_n) return 0;
+  if (in[1].view.count < count || in[2].view.count < count * values_of(c) || in[3].view.count < count * c->cell_n) return 0;
   for (i64 i = 0; i < count; i++)
-    if (came->moments[i].side == SOLUTION && (came->steps[i] < 0 || came->steps[i] >= c->at->steps)) return 0;
+    if (came->moments[i].side == SOLUTION && (came->steps[i] < 0 || came->steps[i] > 2 * (c->at->steps - 1))) return 0;
   i64 live = c->at->next_event - c->at->oldest_event, coming = count - c->at->moment;
   return c->at->moment >= 0 && live + coming <= c->event_mask + 1 && c->at->keys_top + coming <= c->key_room;
 }
@@ -195,7 +243,7 @@ static int spread_chains(const Argument *in, i64 *out) {
     *head = k;
   }
   for (i64 e = c.at->oldest_event; e < c.at->next_event; e++)
-    if (!event_at(&c, e)->repeated) enter_label(&c, e);
+    if (!event_at(&c, e)->repeated && !is_blocker(&c, event_at(&c, e)->step)) enter_label(&c, e);
   return FINE;
 }
 
@@ -210,7 +258,10 @@ static int scale_values(const Argument *in, i64 *out) {
     i64 *value = event_values(&c, e) + 2 * (part - 1);
     write_wide(value, multiply(read_wide(value), factor, &fault));
   }
-  for (i64 k = 0; k < c.at->keys_top; k++) chain_key_at(&c, k)->stale = 1;
+  for (i64 k = 0; k < c.at->keys_top; k++) {
+    chain_key_at(&c, k)->stale = 1;
+    if (c.has_stacks) stacks_of(&c, k)->stale = 1;
+  }
   out[0] = fault;
   return FINE;
 }
