@@ -17,8 +17,6 @@ from engine.physical_plan.plan import InstanceLookup
 from engine.triples.hash_index import hashes
 
 Ints = NDArray[np.int64]
-_FEW = 256
-"""So many rows are linked one by one; with more, all chains are made anew."""
 _ROUNDING = 2.0**-50
 """The bound is computed with an error below this part of the number."""
 
@@ -50,15 +48,25 @@ class InstanceTable:
         unlink_instances(self._heads, self._cells, np.array(places, np.int64), self._lookup.keys)
 
     def link_rows(self, rows: Ints, places: list[int]) -> bool:
-        """Put rows of the relation into their chains. Returns False if the table is to be filled anew instead."""
-        if len(places) > _FEW or len(rows) > len(self._cells):
+        """Put rows of the relation into their chains. Returns False if the table has no room, and is to be filled anew.
+
+        Each chain is walked once. The relation grows by half its size at a time, so filling anew costs a row the same.
+        """
+        if len(rows) > len(self._cells):
             return False
         at = np.array(places, np.int64)
         if not self._add_values(rows[at], len(rows)):
             return False
         self._write_cells(rows, at)
-        link_instances(self._heads, self._cells, at, self._lookup.keys, self._direction)
+        link_instances(self._heads, self._cells, at[self._find_order(at)[0]], self._lookup.keys, self._direction)
         return True
+
+    def _find_order(self, places: Ints) -> tuple[Ints, Ints]:
+        """Return an order of rows in which those of a chain stand together as in the chain, and their buckets."""
+        bucket = hashes(self._cells[places, c.L_KEY : c.L_KEY + self._lookup.keys]) & (len(self._heads) - 1)
+        if self._direction:
+            return np.lexsort((self._direction * self._cells[places, -1].view(np.float64), bucket)), bucket
+        return np.argsort(bucket, kind="stable"), bucket
 
     @property
     def _direction(self) -> int:
@@ -89,10 +97,7 @@ class InstanceTable:
         if not len(live):
             return
         self._write_cells(rows, live)
-        bucket = hashes(self._cells[live, c.L_KEY : c.L_KEY + self._lookup.keys]) & (len(self._heads) - 1)
-        order = (
-            np.lexsort((self._direction * self._cells[live, -1].view(np.float64), bucket)) if self._direction else np.argsort(bucket, kind="stable")
-        )
+        order, bucket = self._find_order(live)
         places, bucket = live[order], bucket[order]
         begins = np.flatnonzero(np.diff(bucket, prepend=-1))
         self._cells[places, c.L_OLDER] = np.append(places[1:], c.NONE)

@@ -28,14 +28,17 @@ static inline int stands_before(View cells, i64 one, i64 other, i64 direction) {
   return direction > 0 ? a < b : direction < 0 ? a > b : 0;
 }
 
-/* heads, cells: the table; places: rows that enter its chains; keys: how many columns the key has; direction: of its order, or 0 */
+/* heads, cells: the table; places: rows that enter its chains, those of a chain one after the other in its order; keys: how many columns the key has;
+   direction: of its order, or 0. A chain is walked once for all rows that enter it. */
 static int link_instances(const Argument *in, i64 *out) {
   View heads = in[0].view, cells = in[1].view, places = in[2].view;
+  i64 *chain = NULL, *link = NULL;
   (void)out;
   for (i64 k = 0; k < places.count; k++) {
     i64 place = ((const i64 *)places.at)[k];
     if (place < 0 || place >= cells.count / cells.width) return OUT_OF_BOUNDS;
-    i64 *link = find_chain_of(heads, cells, place, in[3].number);
+    i64 *first = find_chain_of(heads, cells, place, in[3].number);
+    if (first != chain) chain = link = first;
     while (*link != NONE && stands_before(cells, *link, place, in[4].number)) link = instance_in(cells, *link) + L_OLDER;
     instance_in(cells, place)[L_OLDER] = *link;
     *link = place;
@@ -43,17 +46,32 @@ static int link_instances(const Argument *in, i64 *out) {
   return FINE;
 }
 
-/* heads, cells: the table; places: rows that leave its chains; keys: how many columns the key has */
+/* The link of a row that leaves is negative in this way until it has left; the mark of a mark is the link again. */
+static inline i64 mark_leaving(i64 link) { return -3 - link; }
+static inline int is_leaving(const i64 *instance) { return instance[L_OLDER] < NONE; }
+
+/* heads, cells: the table; places: rows that leave its chains; keys: how many columns the key has. A chain is walked once for all rows that leave it. */
 static int unlink_instances(const Argument *in, i64 *out) {
   View heads = in[0].view, cells = in[1].view, places = in[2].view;
   (void)out;
   for (i64 k = 0; k < places.count; k++) {
     i64 place = ((const i64 *)places.at)[k];
     if (place < 0 || place >= cells.count / cells.width) return OUT_OF_BOUNDS;
-    i64 *link = find_chain_of(heads, cells, place, in[3].number);
-    while (*link != NONE && *link != place) link = instance_in(cells, *link) + L_OLDER;
-    if (*link == NONE) return OUT_OF_BOUNDS;
-    *link = instance_in(cells, place)[L_OLDER];
+    i64 *instance = instance_in(cells, place);
+    if (!is_leaving(instance)) instance[L_OLDER] = mark_leaving(instance[L_OLDER]);
+  }
+  for (i64 k = 0; k < places.count; k++) {
+    i64 place = ((const i64 *)places.at)[k], *link = find_chain_of(heads, cells, place, in[3].number);
+    while (is_leaving(instance_in(cells, place))) {
+      if (*link == NONE) return OUT_OF_BOUNDS;
+      i64 *instance = instance_in(cells, *link);
+      if (is_leaving(instance)) {
+        *link = mark_leaving(instance[L_OLDER]);
+        instance[L_OLDER] = NONE;
+      } else {
+        link = instance + L_OLDER;
+      }
+    }
   }
   return FINE;
 }
