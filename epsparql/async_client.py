@@ -440,10 +440,7 @@ class AsyncClient:
     async def solutions(
         self, name: str, *, after: str | None = None, limit: int = 1000, wait_s: float = 0.0, instance: str | None = None
     ) -> Solutions:
-        """Return a page of solutions after an id, or of those of one instance; wait up to `wait_s` seconds for a first one.
-
-        Of a query with many instances, a page may be empty though solutions of this one follow much later.
-        """
+        """Return a page of solutions after an id, or of those of one instance; wait up to `wait_s` seconds for a first one."""
         query = {"limit": str(limit), "wait": str(wait_s)} | ({"after": after} if after else {})
         _, _, content = await self.request("GET", f"{query_path(name, instance)}/solutions?{urlencode(query)}", Accept=NDJSON)
         return Solutions(solution_of(json.loads(line)) for line in content.splitlines())

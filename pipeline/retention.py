@@ -95,6 +95,8 @@ def _remove(directory: Path, cut: int | None) -> int:
             path.unlink()
             sync_path(directory)
             path.with_suffix(".index").unlink(missing_ok=True)
+            for derived in directory.glob(f"{path.stem}.*.instances"):
+                derived.unlink(missing_ok=True)
     return freed
 
 

@@ -70,9 +70,7 @@ class FrameIndex:
         """Return segment and byte of the frames that hold the first `limit` solutions of a range, in the order of
         reading. Raises: Gone.
         """
-        self._check_kept(keys)
-        begin = 0 if keys.after is None else self._find_beyond(keys.after)
-        past = len(self.ends) if keys.before is None else bisect_left(range(len(self.ends)), keys.before, key=self._last_key)
+        begin, past = self._find_range(keys)
         stop = min(past + 1, len(self.ends))  # the frame at `past` may also hold solutions of the range
         if begin >= stop:
             return []
@@ -87,6 +85,28 @@ class FrameIndex:
     def after(self, key: Key | None, limit: int) -> list[tuple[int, int]]:
         """Return the frames of the first `limit` solutions beyond `key`, or beyond what is gone for None. Raises: Gone."""
         return self.find_frames(KeyRange(key), limit)
+
+    def find_bounds(self, keys: KeyRange) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Return where the first and the last frame stand that may hold solutions of a range; None if none does.
+
+        Raises: Gone.
+        """
+        begin, past = self._find_range(keys)
+        last = min(past, len(self.ends) - 1)
+        if begin > last:
+            return None
+        return (self.segments[begin], self.bytes[begin]), (self.segments[last], self.bytes[last])
+
+    def _find_range(self, keys: KeyRange) -> tuple[int, int]:
+        """Return the first frame with keys of a range, and that with its end, or the one after the last. Raises: Gone."""
+        self._check_kept(keys)
+        begin = 0 if keys.after is None else self._find_beyond(keys.after)
+        return begin, len(self.ends) if keys.before is None else bisect_left(range(len(self.ends)), keys.before, key=self._last_key)
+
+    def list_beyond(self, place: tuple[int, int]) -> list[tuple[int, int]]:
+        """Return segment and byte of the frames beyond a place."""
+        begin = bisect_right(range(len(self.ends)), place, key=lambda frame: (self.segments[frame], self.bytes[frame]))
+        return list(zip(self.segments[begin:], self.bytes[begin:], strict=True))
 
     def _find_beyond(self, key: Key) -> int:
         """Return the first frame whose last key is beyond a key. Who reads close behind asks for the last frame."""
@@ -301,7 +321,7 @@ def _notes(directory: Path, segment: int) -> Path:
 def _write_notes(directory: Path, segment: int, noted: _Noted) -> None:
     if _read_notes(directory, segment) is None:
         with suppress(OSError):  # the notes only save time
-            data = seal(msgspec.msgpack.encode((_which(directory, segment), noted)))
+            data = seal(msgspec.msgpack.encode((identify_segment(directory, segment), noted)))
             replace_file(_notes(directory, segment), data, durable=False)
 
 
@@ -314,10 +334,11 @@ def _read_notes(directory: Path, segment: int) -> _Noted | None:
         data = unseal(_notes(directory, segment).read_bytes())
         if data is not None:
             which, noted = msgspec.msgpack.decode(data, type=tuple[str, _Noted])
-            return noted if which == _which(directory, segment) else None
+            return noted if which == identify_segment(directory, segment) else None
     return None
 
 
-def _which(directory: Path, segment: int) -> str:
+def identify_segment(directory: Path, segment: int) -> str:
+    """Return a text that no other segment has, nor this one before it was full. Raises: OSError."""
     opening = read_opening(directory, segment)
     return f"{opening.digest}-{opening.size}"

@@ -25,6 +25,7 @@ from pipeline.head_poll import HeadPoll
 from pipeline.log.log_fingerprint import Marks
 from pipeline.log.reader import Published
 from pipeline.log.segments import LINK, SEGMENT_BYTES, FrameReader, FrameWriter, segment_path, segments
+from pipeline.solutions.instance_index import InstanceIndex
 from pipeline.solutions.query_index import FrameIndex, Index, InUse, RecentFrames, read_base
 from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_ids import (
@@ -210,6 +211,8 @@ class SolutionReader:
         self._lock = Lock()  # guards the first two; held for moments only, for an event loop waits for it
         self._stored, self._decoded = FrameReader(self._directory), _DecodedFrames()
         self._stored_lock = Lock()  # guards these two
+        self._instances: dict[int, InstanceIndex] = {}
+        self._instances_lock = Lock()  # guards this one, and is taken before the others
 
     @property
     def position(self) -> int:
@@ -298,6 +301,37 @@ class SolutionReader:
             frames = self._places(registered).find_frames(keys, limit)
         return self._read_rows(frames, registered, keys, limit)
 
+    def read_instance(self, registered: int, life: InstanceLife, keys: KeyRange, limit: int) -> tuple[pa.RecordBatch, Key | None]:
+        """Return the first `limit` solutions (STORED) of a life of an instance in a range, in its order.
+
+        Also return the key of the registration's last solution then: up to it, nothing else follows if there are fewer.
+        Frames without solutions of the instance are not read, but for those that were never indexed. Raises: Gone.
+        """
+        literal = f'"{life.instance}"'
+        with self._instances_lock:
+            if (index := self._instances.get(registered)) is None:
+                index = self._instances[registered] = InstanceIndex(self._directory, registered)
+            with self._lock:
+                places = self._places(registered)
+                bounds, last, beyond = places.find_bounds(keys), places.last, places.list_beyond(index.reached)
+                oldest = places.segments[0] if places.segments else 0
+            index.read_on(beyond, lambda place: self._list_literals(place, registered))
+            index.drop_before(oldest)
+            frames = [] if bounds is None else list(index.find_frames(literal, *bounds, newest=keys.newest))
+        found, count = [NONE_STORED], 0
+        for place in frames:
+            rows = _select_rows(self._batch(*place), registered, keys)
+            found.append(plain(rows.filter(pa.array(is_of_life(rows, life))).slice(0, limit - count)))
+            count += found[-1].num_rows
+            if count >= limit:
+                break
+        return pa.concat_batches(found), last
+
+    def _list_literals(self, place: tuple[int, int], registered: int) -> list[str]:
+        """Return the ids of the instances with solutions in a frame, as literals."""
+        ids: list[str] = pc.unique(list_instances(_select_rows(self._batch(*place), registered, KeyRange()))).to_pylist()
+        return ids
+
     def read_at_hand(self, registered: int, after: str, limit: int) -> pa.RecordBatch | None:
         """Read as `read` does, where that takes moments; return None where a thread should read.
 
@@ -384,8 +418,8 @@ class SolutionReader:
         return self.recent.find_solutions(place) if found is None else found
 
 
-def _select_rows(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int) -> pa.RecordBatch:
-    """Return the first `limit` solutions of a registration in a range.
+def _select_rows(batch: pa.RecordBatch, registered: int, keys: KeyRange, limit: int | None = None) -> pa.RecordBatch:
+    """Return the first `limit` solutions of a registration in a range; None: all of them.
 
     Within a registration they stand in order of their keys.
     """

@@ -41,6 +41,8 @@ class Page:
     routes: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """The places of each instance's solutions, by its id; `entries` are then the log entries that brought them."""
     entries: NDArray[int64] | None = None
+    passed: str | None = None
+    """Of a page of one instance's solutions: this is the id up to which there are no others, or "" before all ids."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -55,8 +57,8 @@ class Page:
 
     @property
     def last(self) -> str:
-        """Return the last solution's id."""
-        return self.id_at(-1)
+        """Return the last solution's id, or the one that was `passed`."""
+        return self.id_at(-1) if self.passed is None else self.passed
 
     def find_after(self, last: str) -> int:
         """Return the place of the first solution beyond the id `last`."""

@@ -7,11 +7,12 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from engine.messages import int64s
+from epsparql.trees import replace_fields
 from pipeline.log.catalog import Registration
 from pipeline.registrations.query_cache import drop_shape
 from pipeline.solutions.json_encoder import Envelope, ndjson
-from pipeline.solutions.result_kinds import Bindings, Form
-from pipeline.solutions.solution_ids import key_of
+from pipeline.solutions.result_kinds import Bindings, Form, InstanceLife
+from pipeline.solutions.solution_ids import KeyRange, key_of, solution_id
 from pipeline.solutions.solution_log import SolutionReader, list_instances
 from server.query_output.notifier import Notifier
 from server.query_output.page_cache import Notice, Page, PageCache
@@ -20,6 +21,8 @@ from server.query_output.watermark_progress import QueryProgress
 from server.registrations.catalog_view import CatalogView
 
 _Found = TypeVar("_Found")
+_OWN_PAGE = 250
+"""A follower of one instance gets so many old solutions at once, which may be one message."""
 
 
 class QueryOutput:
@@ -67,6 +70,19 @@ class QueryOutput:
             now = self._catalog.refresh(registration) or registration
             if now is before or now.promoted == before.promoted:
                 return now, found
+
+    def read_own_page(self, registration: Registration, life: InstanceLife, after: str | None, envelope: Envelope) -> Page:
+        """Return solutions of one instance after an id, as a page of its own.
+
+        It is the newest if it passes all other instances' solutions of that moment. Raises: ValueError, Gone.
+        """
+        keys = KeyRange(None if after is None else key_of(after))
+        found, last = self._solutions.read_instance(registration.registered, life, keys, _OWN_PAGE)
+        page = _write_page(registration, found, None, envelope, _OWN_PAGE)
+        assert isinstance(page, Page)
+        if not page.newest:
+            return page
+        return replace_fields(page, passed=max("" if last is None else solution_id(*last), after or ""))
 
     def get_progress(self, registration: Registration) -> QueryProgress | None:
         """Return the query's progress."""

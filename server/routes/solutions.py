@@ -2,12 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
-import numpy as np
 import pyarrow as pa
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -23,7 +21,7 @@ from pipeline.solutions.formats import CSV, LD_JSON, N_QUADS, NDJSON, SPARQL_JSO
 from pipeline.solutions.json_encoder import Envelope
 from pipeline.solutions.result_kinds import InstanceLife
 from pipeline.solutions.solution_ids import Key, KeyRange, key_of
-from pipeline.solutions.solution_log import is_of_life, listed
+from pipeline.solutions.solution_log import listed
 from server.dependencies import INSTANCE, READ, Shared
 from server.http import connection_limits
 from server.http.content_negotiation import choose_media_type, versioned
@@ -43,8 +41,6 @@ _TABLES = (SPARQL_JSON, CSV, NDJSON, JSON)
 _GRAPHS = (TURTLE, TRIG, N_QUADS, NDJSON, LD_JSON)
 NEWEST = "newest"
 _IMMUTABLE = "max-age=31536000, immutable"
-_PASSED = 10_000
-"""So many solutions of a query are looked through at once for those of an instance."""
 
 
 def list_media_types(form: Form) -> tuple[str, ...]:
@@ -123,7 +119,7 @@ async def get_solutions(
         [400, 404, 406, 409, 410, 429],
         success={
             200: {
-                "description": "Solutions, as those of the query; a page may have fewer than `limit` though more follow",
+                "description": "Solutions, as those of the query",
                 "content": {media: {} for media in _TABLES},
             }
         },
@@ -157,19 +153,16 @@ class _Part:
         return f"{query}/solutions" if self.life is None else f"{query}/instances/{encode_name(self.life.instance)}/solutions"
 
     def read_page(self, keys: KeyRange, limit: int) -> tuple[pa.RecordBatch, str | None, bool]:
-        """Return up to `limit` solutions (STORED) of a range, the id of the last one that was passed, and whether
-        nothing follows it. Of a long range without a solution of the instance, a part is read. Raises: Gone.
+        """Return up to `limit` solutions (STORED) of a range, the id of the last one, and whether nothing follows it.
+
+        Raises: Gone.
         """
         solutions, registered = self.service.solutions, self.registration.registered
-        found = solutions.read_range(registered, keys, limit if self.life is None else max(limit, _PASSED))
-        last = listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else None
         if self.life is None:
-            return found, last, found.num_rows < limit
-        own = np.flatnonzero(is_of_life(found, self.life))
-        if len(own) <= limit:
-            return found.take(pa.array(own)), last, found.num_rows < max(limit, _PASSED)
-        own_found = found.take(pa.array(own[:limit]))
-        return own_found, listed(own_found.slice(limit - 1))[0].id, False
+            found = solutions.read_range(registered, keys, limit)
+        else:
+            found, _ = solutions.read_instance(registered, self.life, keys, limit)
+        return found, listed(found.slice(found.num_rows - 1))[0].id if found.num_rows else None, found.num_rows < limit
 
 
 async def _answer_page(service: Service, request: Request, part: _Part, keys: KeyRange, limit: int, wait: float) -> Response:
@@ -219,10 +212,7 @@ async def _wait_for_solution(part: _Part, keys: KeyRange, wait_s: float) -> None
     while True:
         seen = service.notifier.generation
         ended = service.catalog.with_state(registration).state in ("completed", "failed")  # before reading, so that nothing can come in between
-        found, last, is_last = await asyncio.to_thread(part.read_page, keys, 1)
-        if not (found.num_rows or is_last) and last is not None and not keys.newest:
-            keys = replace(keys, after=key_of(last))  # those of other instances need not be read again
-            continue
+        found, _, _ = await asyncio.to_thread(part.read_page, keys, 1)
         left_s = deadline - asyncio.get_running_loop().time()
         over = service.lifecycle.stopping.is_set() or not service.catalog.is_current(registration) or ended
         if found.num_rows or left_s <= 0 or over:

@@ -50,7 +50,7 @@ def batch_frames(page: Page | Notice, envelope: Envelope, after: str = "", life:
         return
     text, ends, begin = memoryview(page.written.text), page.written.ends, page.find_after(after)
     if life is not None:
-        if begin < len(page):
+        if page.last > after:
             own = page.join_texts(life, begin)
             yield FrameBatch(own if envelope == Envelope.FRAME or not own else encode_text_frame(own), len(page) - begin, page.last)
         return
@@ -100,7 +100,8 @@ class _Broadcast:
     """Broadcasts one query's solutions to those of its members that take them in the same envelope.
 
     All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member
-    skips what it has.
+    skips what it has. Members that follow an instance (`routed`) are found by it, so a page costs nothing for the others:
+    up to the id `passed` they have all, whatever their own `last`.
     """
 
     service: Service
@@ -108,6 +109,9 @@ class _Broadcast:
     envelope: Envelope
     last: str
     members: set[BroadcastMember] = field(default_factory=set)
+    whole: set[BroadcastMember] = field(default_factory=set)
+    routed: dict[str, set[BroadcastMember]] = field(default_factory=dict)
+    passed: str = ""
     said: QueryProgress | None = None
     task: "asyncio.Task[None] | None" = None
 
@@ -119,19 +123,39 @@ class _Broadcast:
         broadcast's last progress is not yet true of that id.
         """
         self.members.add(member)
+        following = self.whole if member.life is None else self.routed.setdefault(member.life.instance, set())
+        following.add(member)
         if self.task is None or self.task.done() or member.delivery.last < self.last:
             self.stop()
-            self.last, self.said = min(each.delivery.last for each in self.members), None
+            self.last, self.said = min(self._find_last(each, member) for each in self.members), None
+            self.passed = self.last
             self.task = asyncio.create_task(self._run())
         elif self.said is not None and not member.send_progress(self.said, encode_message(self.said.document())):
             self._release(member, None)
+
+    def _find_last(self, member: BroadcastMember, new: BroadcastMember) -> str:
+        """Return the id up to which a member has all that is for it; nothing has passed by a new one."""
+        return member.delivery.last if member.life is None or member is new else max(member.delivery.last, self.passed)
+
+    def remove_member(self, member: BroadcastMember) -> None:
+        """Remove a member; it may go on alone, from its last id."""
+        if member not in self.members:
+            return
+        self.members.discard(member)
+        self.whole.discard(member)
+        if member.life is not None:
+            member.delivery.last = max(member.delivery.last, self.passed)
+            following = self.routed[member.life.instance]
+            following.discard(member)
+            if not following:
+                del self.routed[member.life.instance]
 
     def _release(self, member: BroadcastMember, why: End | None) -> None:
         """Remove a member at once, and not when its own task has its turn.
 
         The next page may come before that, and it begins beyond what the member has received.
         """
-        self.members.discard(member)
+        self.remove_member(member)
         member.leave(why)
 
     def stop(self) -> None:
@@ -162,22 +186,34 @@ class _Broadcast:
         self.said = progress
         frame = encode_message(progress.document())
         for member in tuple(self.members):
-            if not member.send_progress(progress, frame):
+            if not self._is_alive(member):
+                self._release(member, End.REMOVED)
+            elif not member.send_progress(progress, frame):
                 self._release(member, None)
 
     async def _send_page(self, page: Page | Notice) -> None:
-        first, self.last, shared = page.first, page.last, tuple(batch_frames(page, self.envelope))
-        for number, member in enumerate(tuple(self.members), 1):
+        self.last, shared = page.last, tuple(batch_frames(page, self.envelope)) if self.whole else ()
+        routes = () if isinstance(page, Notice) else page.routes
+        own = [member for instance in routes for member in self.routed.get(instance, ())]
+        for number, member in enumerate([*self.whole, *own], 1):
             if member in self.members:
-                last, life = member.delivery.last, member.life
-                if life is not None and not self.service.catalog.is_alive(self.registration, life):
-                    self._release(member, End.REMOVED)
-                    continue
-                is_shared = last < first and life is None
-                if not self._write_batches(member, shared if is_shared else tuple(batch_frames(page, self.envelope, last, life))):
-                    self._release(member, None)
+                self._hand_page(member, page, shared)
             if number % _SPELL == 0:
                 await asyncio.sleep(0)
+        self.passed = page.last
+
+    def _hand_page(self, member: BroadcastMember, page: Page | Notice, shared: tuple[FrameBatch, ...]) -> None:
+        """Send a page to a member, or what it does not have of it; `shared` is all of it."""
+        last, life = member.delivery.last, member.life
+        if not self._is_alive(member):
+            self._release(member, End.REMOVED)
+            return
+        is_shared = last < page.first and life is None
+        if not self._write_batches(member, shared if is_shared else tuple(batch_frames(page, self.envelope, last, life))):
+            self._release(member, None)
+
+    def _is_alive(self, member: BroadcastMember) -> bool:
+        return member.life is None or self.service.catalog.is_alive(self.registration, member.life)
 
     def _write_batches(self, member: BroadcastMember, batches: tuple[FrameBatch, ...]) -> bool:
         """Write batches to a member.
@@ -219,7 +255,7 @@ class Broadcasts:
             return await member.left if member.writer.open else None
         finally:
             member.left = member.writer.on_lost = None
-            broadcast.members.discard(member)
+            broadcast.remove_member(member)
             if not broadcast.members and self._broadcasts.get(key) is broadcast:
                 broadcast.stop()
                 del self._broadcasts[key]

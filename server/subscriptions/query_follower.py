@@ -38,11 +38,17 @@ async def follow_query(
     service: Service, registration: Registration, after: str | None, envelope: Envelope, life: InstanceLife | None = None
 ) -> AsyncGenerator[FeedItem]:
     """Yield what a subscriber is sent, in order: pages of solutions after the id `after`, notices, progress, signs of
-    idleness, and an end. With a `life`, that of the instance is an end.
+    idleness, and an end. With a `life`, that of the instance is an end, and its old solutions have pages of their own.
 
     Raises: ValueError for an `after` that is no id.
     """
     with service.notifier.follow_query(registration):
+        while life is not None and service.catalog.is_alive(registration, life):
+            page = await asyncio.to_thread(service.output.read_own_page, registration, life, after, envelope)
+            yield page
+            after = page.last or None
+            if page.newest:
+                break
         async for item in _read_items(service, registration, after, envelope, life):
             yield item
 

@@ -76,7 +76,7 @@ class Subscriber:
     async def _note_base(self) -> None:
         """Record how many solutions came before the first one sent, once the subscriber has caught up with the log."""
         delivery = self.member.delivery
-        if delivery.base is None:
+        if delivery.base is None and self.member.life is None:  # solutions of other instances put no subscriber behind
             rank = await asyncio.to_thread(self.service.solutions.rank, self.registration.registered, delivery.last or None)
             delivery.base = rank - delivery.sent
 
