@@ -77,7 +77,7 @@ class InstanceIndex:
         for segment, byte in places:
             if segment not in self._segments:
                 self._store_last()
-                self._segments[segment] = self._load(segment)
+                self._segments[segment] = self._restore_segment(segment)
             if not (found := self._segments[segment]).is_full and byte > found.reached:
                 found.add_frame(byte, read_literals((segment, byte)))
 
@@ -102,7 +102,7 @@ class InstanceIndex:
                 data = msgspec.msgpack.encode((identify_segment(self._directory, last), found.sorted.tobytes()))
                 replace_file(instances_path(self._directory, last, self._registered), seal(data), durable=False)
 
-    def _load(self, segment: int) -> _SegmentIndex:
+    def _restore_segment(self, segment: int) -> _SegmentIndex:
         with suppress(OSError, msgspec.MsgspecError):
             data = unseal(instances_path(self._directory, segment, self._registered).read_bytes())
             if data is not None:

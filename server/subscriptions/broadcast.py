@@ -100,8 +100,8 @@ class _Broadcast:
     """Broadcasts one query's solutions to those of its members that take them in the same envelope.
 
     All members have received solutions up to the id `last`, some perhaps more. Ids order solutions, so each member
-    skips what it has. Members that follow an instance (`routed`) are found by it, so a page costs nothing for the others:
-    up to the id `passed` they have all, whatever their own `last`.
+    skips what it has. Members that follow an instance (`routed`) are found by it, so a page costs nothing for the
+    others: up to the id `passed` they have all, whatever their own `last`.
     """
 
     service: Service

@@ -5514,7 +5514,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Solutions, as those of the query; a page may have fewer than `limit` though more follow */
+            /** @description Solutions, as those of the query */
             200: {
                 headers: {
                     [name: string]: unknown;

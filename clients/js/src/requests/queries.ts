@@ -22,7 +22,7 @@ export interface PageOptions {
   limit?: number;
   /** The server waits up to so many milliseconds for a first one. */
   waitMs?: number;
-  /** Only solutions of this instance are read, of a query with PARAMETERS; a page may then be empty though more follow. */
+  /** Only solutions of this instance are read, of a query with PARAMETERS. */
   instance?: string;
 }
 

@@ -50,7 +50,8 @@ static int link_instances(const Argument *in, i64 *out) {
 static inline i64 mark_leaving(i64 link) { return -3 - link; }
 static inline int is_leaving(const i64 *instance) { return instance[L_OLDER] < NONE; }
 
-/* heads, cells: the table; places: rows that leave its chains; keys: how many columns the key has. A chain is walked once for all rows that leave it. */
+/* heads, cells: the table; places: rows that leave its chains; keys: how many columns the key has.
+   A chain is walked once for all rows that leave it. */
 static int unlink_instances(const Argument *in, i64 *out) {
   View heads = in[0].view, cells = in[1].view, places = in[2].view;
   (void)out;
