@@ -10,6 +10,7 @@ EXTRAS = {
     "mcp": ("mcp",),
     "oidc": ("jwt", "cryptography"),
     "shacl": ("pyshacl",),
+    "otel": ("opentelemetry.proto", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "pandas": ("pandas",),
     "polars": ("polars",),
 }
@@ -30,8 +31,15 @@ class MissingExtra(ImportError):
 def check_extra(extra: str, user: str) -> None:
     """Check that an extra is installed, without loading it. Raises: MissingExtra, which names its `user`."""
     for module in EXTRAS[extra]:
-        if find_spec(module) is None:
+        if not _is_installed(module):
             raise MissingExtra(user, extra, module)
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
 
 
 def load_extra(extra: str, user: str, module: str = "") -> Any:

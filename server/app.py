@@ -45,9 +45,10 @@ from server.routes import (
 from server.routes.explain import PlanDocument
 from server.routes.queries import QueryWish
 from server.routes.reasons import diagnosis, provenance
-from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings
+from server.routes.streams import feeds, ingest, inspection, mapping_proposal, stream_settings, telemetry
 from server.routes.streams.feeds import DeadLetter
 from server.routes.streams.stream_settings import StreamSettings
+from server.routes.streams.telemetry import ExportDocument, StatusDocument
 from server.routes.trials import TrialRequest
 from server.routes.validate import CheckWish
 from server.routes.webhooks import ObserverWish
@@ -60,18 +61,20 @@ from server.webhook_delivery.delivery import run_deliveries
 _REFERRED: tuple[type[BaseModel], ...] = (
     CheckWish,
     DeadLetter,
+    ExportDocument,
     ObserverWish,
     PlanDocument,
     ProblemDocument,
     QueryWish,
+    StatusDocument,
     StreamSettings,
     TrialRequest,
 )  # routes name these models, but none takes one as a parameter
 
 
 _ROUTE_MODULES = (
-    stream_settings, mapping_proposal, ingest, feeds, inspection, queries, instances, pause_resume, versions, validate, explain, diagnosis, solutions,
-    provenance, ontologies, sparql,
+    stream_settings, mapping_proposal, ingest, telemetry, feeds, inspection, queries, instances, pause_resume, versions, validate, explain, diagnosis,
+    solutions, provenance, ontologies, sparql,
     trials, webhooks, websockets, connectors, health, metrics, console,
 )  # fmt: skip
 

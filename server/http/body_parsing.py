@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
@@ -21,6 +22,8 @@ from server.settings import Settings
 
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _HELD = "body_bytes"
+_WINDOWS = {"gzip": 31, "deflate": 15}
+"""The numbers by which zlib knows the formats of compressed bodies."""
 PolicyText = Annotated[str, Field(description=f"This is the consumption policy: {', '.join(POLICIES[:-1])} or {POLICIES[-1]}.")]
 MAX_DEPTH = 64
 """Arrays and objects of a JSON body are nested at most this deep."""
@@ -89,8 +92,47 @@ async def read_body(request: Request, limit: int) -> bytes:
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
-        detail = f"bodies with the Content-Encoding {encoding!r} are not accepted"
-        raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected="no Content-Encoding"))
+        raise _unknown_encoding(encoding, "no Content-Encoding")
+    return await _receive_body(request, limit)
+
+
+async def read_compressed_body(request: Request, limit: int) -> bytes:
+    """Return the body of a request, which may be compressed by gzip or deflate.
+
+    Raises: Fault like `read_body`. Neither the body nor what it expands to has more than `limit` bytes.
+    """
+    encoding = request.headers.get("content-encoding", "identity").lower()
+    if encoding != "identity" and encoding not in _WINDOWS:
+        raise _unknown_encoding(encoding, f"{', '.join(_WINDOWS)}, or no Content-Encoding")
+    body = await _receive_body(request, limit)
+    if encoding == "identity":
+        return body
+    expanded = await asyncio.to_thread(_expand, body, _WINDOWS[encoding], limit)
+    request.app.state.service.admission.bodies.reserve_body(request.scope, len(expanded))
+    return expanded
+
+
+def _unknown_encoding(encoding: str, expected: str) -> Fault:
+    detail = f"bodies with the Content-Encoding {encoding!r} are not accepted"
+    return Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "content-encoding", detail, expected=expected))
+
+
+def _expand(body: bytes, window: int, limit: int) -> bytes:
+    """Return a compressed body as it was. Raises: Fault 400 or 413."""
+    decoder = zlib.decompressobj(window)
+    try:
+        expanded = decoder.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise bad_request("content-encoding", f"the body cannot be decompressed: {error}", expected="what Content-Encoding says") from None
+    if len(expanded) > limit:
+        raise Fault(too_large("decompressed body", limit))
+    if not decoder.eof or decoder.unused_data:
+        fault = "ends early" if not decoder.eof else "is followed by other bytes"
+        raise bad_request("content-encoding", f"the compressed body {fault}", expected="one whole compressed body")
+    return expanded
+
+
+async def _receive_body(request: Request, limit: int) -> bytes:
     announced = request.headers.get("content-length", "0")
     if announced.isdigit() and int(announced) > limit:
         raise Fault(too_large("body", limit))

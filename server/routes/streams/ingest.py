@@ -219,8 +219,7 @@ class Sending:
 
 def open_sending(headers: Headers, service: Service, name: str, times: EventTimes, key: str | None = None, source: Source | None = None) -> Sending:
     """Return what the head of a request says of its body. Raises: Fault, PipelineError."""
-    if behind := service.admission.backlog:
-        raise Fault(_behind_problem(behind))
+    check_backlog(service)
     content_type = headers.get("content-type", "")
     kind = content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -285,6 +284,8 @@ def wrong_unit_warning(service: Service, name: str) -> str | None:
     return None if stream is None or stream.latest is None else describe_wrong_unit(stream.latest, service.clock())
 
 
-def _behind_problem(how: str) -> Problem:
-    detail = f"the runner is {how}; send the body again later"
-    return Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"})
+def check_backlog(service: Service) -> None:
+    """Check that the runner keeps up. Raises: Fault 429."""
+    if behind := service.admission.backlog:
+        detail = f"the runner is {behind}; send the body again later"
+        raise Fault(Problem(HTTPStatus.TOO_MANY_REQUESTS, "runner-behind", detail, headers={"Retry-After": "1"}))

@@ -75,7 +75,7 @@ def test_what_the_examples_show_is_taken(http: httpx.Client) -> None:
                         settings = document["paths"]["/streams/{name}"]["put"]["requestBody"]["content"]["application/json"]["example"]
                         settings = settings if media != LINES else {"mapping": LINE_MAPPING}
                         assert http.put(f"/streams/{name}", json=settings).is_success
-                    made = path.replace("{name}", name).replace("{id}", "1").replace("{instance}", "1")
+                    made = path.replace("{name}", name).replace("{id}", "1").replace("{instance}", "1").replace("{signal}", "logs")
                     answer = http.request(
                         method, made, content=body, headers={"Content-Type": media}, params={"name": name} if path == "/queries" else {}
                     )

@@ -1,0 +1,1 @@
+"""This package turns requests of OTLP, the protocol of OpenTelemetry, into events."""
