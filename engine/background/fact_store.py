@@ -33,7 +33,7 @@ from engine.pattern_scope import ANY_TRIPLE
 from engine.rewrite.resolve_datasets import BACKGROUND
 from engine.triples.hash_index import Lookup, Table
 from engine.triples.quads import GraphName, Quad, graph_named, name_of, written
-from engine.triples.relation import EMPTY, FEW, addition, address, distinct, grown, with_room, without
+from engine.triples.relation import EMPTY, FEW, addition, address, distinct, united, with_room, without
 from engine.triples.row_index import RowIndex, is_among
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, TermOrVariable, Variable
@@ -351,8 +351,7 @@ class FactIndex:
         if more is None:
             return None
         given = {p: more[id(rows)] for p, rows in self._effective.items() if id(rows) in more}
-        new = distinct(replace_fields(entailed, given=given).match_rows(*key))
-        return grown(there, without(new, there))
+        return united(there, replace_fields(entailed, given=given).match_rows(*key))
 
     def _reuse_entailed(
         self, key: object, sources: tuple[object, ...], make: Callable[[], Ints], more: Callable[[Ints, tuple[object, ...]],
@@ -511,7 +510,7 @@ class FactIndex:
             return None
         (rows,) = added.values()
         new = self._chosen(pattern, place, rows, wanted)
-        return grown(there, new if place.graph is not None else without(new, there))
+        return united(there, new)
 
     def _chosen(self, pattern: a.TriplePattern, place: a.Place, source: Ints, wanted: Sequence[int | None]) -> Ints:
         predicate = wanted[PREDICATE]
@@ -621,9 +620,8 @@ def _with(given: Given, graph: int, triples: Ints) -> Given:
     edges = np.flatnonzero(np.diff(sorted_[:, PREDICATE], prepend=-1, append=-1))
     for first, after in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         predicate, part = int(sorted_[first, PREDICATE]), sorted_[first:after]
-        new = distinct(np.column_stack([part[:, SUBJECT], part[:, OBJECT], np.full(len(part), graph)]))
-        there = found.get(predicate, EMPTY)
-        found[predicate] = grown(there, without(new, there))
+        new = np.column_stack([part[:, SUBJECT], part[:, OBJECT], np.full(len(part), graph)])
+        found[predicate] = united(found.get(predicate, EMPTY), new)
     return found
 
 

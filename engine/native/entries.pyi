@@ -37,6 +37,13 @@ def renumber_slices(indices: Ints32, order: Ints, bounds: Ints, size: int, numbe
     Fill the rows' `numbers` (0 for no term), the terms that these number, slice after slice (`used`), and where those of each slice begin.
     """
 
+# ---------------------------------------------------------------- sets of rows
+def spread_rows(table: Ints, slots: Ints32, n: int, seed: int, /) -> None:
+    """Fill `slots`, a power of two and more than n, with the first n rows of a table (columns x room), which are distinct."""
+
+def unite_rows(table: Ints, slots: Ints32, n: int, seed: int, more: Ints, /) -> int:
+    """Put those of more rows that are not among the first n behind these, each once, and into `slots`. Return how many there are then."""
+
 # ---------------------------------------------------------------- bodies and solutions (formats.c)
 def events_of(
     text: Bytes, seed: int, frame: bool, rounds: bool, start: int, end: int, columns: Ints32, starts: Ints, ends: Ints, spans: Ints, flags: Bytes, /
@@ -89,6 +96,12 @@ def renamed(text: Bytes, seed: int, numbers: Ints, places: Ints, spans: Ints, co
     """Make terms (their numbers) what stands at their places (start, size) of the text. Return 0 if that fails.
 
     Two of the `count` terms that become one get one number.
+    """
+
+def lines_of(text: Bytes, spans: Ints, count: int, cells: Ints32, seed: int, lines: Bytes, /) -> int:
+    """Fill `lines` with the statements in `cells`, each once and without its graph, as N-Triples. Return how many bytes they have.
+
+    There is room for the terms of all statements, and 16 bytes more for each place and statement.
     """
 
 def timed(

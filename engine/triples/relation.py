@@ -3,10 +3,13 @@
 What is added to a table stands behind its rows in room that both tables share, so that growing costs no copy.
 """
 
+import secrets
 from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
+
+from engine.native.entries import spread_rows, unite_rows
 
 Ints = NDArray[np.int64]
 EMPTY: Ints = np.zeros((0, 3), np.int64)
@@ -14,18 +17,22 @@ FEW = 32
 """Up to so many rows are compared one by one."""
 LEAST_ROOM = 1000
 """A table of so many rows is given room to grow."""
+_NO_SLOTS: NDArray[np.int32] = np.zeros(0, np.int32)
 
 
 class _Room(np.ndarray[tuple[int, int], np.dtype[np.int64]]):
     """Holds what tables that grow from each other share, column by column, which is how they are searched.
 
-    The first `used` rows are some table's, and never change.
+    The first `used` rows are some table's, and never change. `slots` finds them by hash once `united` has looked for many.
     """
 
     used: int
+    slots: NDArray[np.int32]
 
 
 _growing = Lock()
+_SEED = secrets.randbits(63)
+"""This seed of the hashes keeps anybody from preparing rows that collide. No output depends on it."""
 
 
 def grown(rows: Ints, more: Ints) -> Ints:
@@ -40,8 +47,29 @@ def grown(rows: Ints, more: Ints) -> Ints:
         if room is None or room.used != len(rows) or room.shape[1] < n:  # no room, or another table has grown from this one
             room = _new_room(rows, n)
         room[:, len(rows) : n] = more.T
-        room.used = n
+        room.used, room.slots = n, _NO_SLOTS
     return room[:, :n].T.view(np.ndarray)
+
+
+def united(rows: Ints, more: Ints) -> Ints:
+    """Return the rows, no two of which are equal, and then those of more that are not among them, each once."""
+    if len(rows) + len(more) < LEAST_ROOM or (len(more) <= FEW and not _is_hashed(rows)):
+        return grown(rows, without(distinct(more), rows))
+    n = len(rows) + len(more)
+    with _growing:
+        room = _room_of(rows)
+        if room is None or room.used != len(rows) or room.shape[1] < n:  # as in `grown`
+            room = _new_room(rows, n)
+        if 4 * n > 3 * len(room.slots):
+            room.slots = np.zeros(1 << (n + n // 3).bit_length(), np.int32)
+            spread_rows(room, room.slots, room.used, _SEED)
+        n = room.used = unite_rows(room, room.slots, room.used, _SEED, np.ascontiguousarray(more))
+    return rows if n == len(rows) else room[:, :n].T.view(np.ndarray)
+
+
+def _is_hashed(rows: Ints) -> bool:
+    room = _room_of(rows)
+    return room is not None and room.used == len(rows) and len(room.slots) > 0
 
 
 def with_room(rows: Ints) -> Ints:
@@ -54,7 +82,7 @@ def with_room(rows: Ints) -> Ints:
 def _new_room(rows: Ints, n: int) -> _Room:
     room = _Room((rows.shape[1], n + n // 2), np.int64)
     room[:, : len(rows)] = rows.T
-    room.used = len(rows)
+    room.used, room.slots = len(rows), _NO_SLOTS
     return room
 
 

@@ -57,6 +57,7 @@ _KINDS: dict[str, type[Any]] = {
 }  # fmt: skip
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _FIELDS = {kind: tuple(f.name for f in fields(kind) if f.name != "offset") for kind in _NAMES}
+_TRIPLE_BYTES = 100
 _NOT_TOLD: tuple[Any, ...] = ((), (), 0, None)
 """These are the last members of entries of logs that do not have them."""
 _EVENTS_VALUES = attrgetter(*_FIELDS[Events])
@@ -95,6 +96,11 @@ class Content:
 
 def rows_of(entry: Entry) -> int:
     return entry.rows if isinstance(entry, Events) else 0
+
+
+def count_triples(entry: Entry) -> int:
+    """Return about how many triples of the background an entry brings, by the size of their text."""
+    return len(entry.triples) // _TRIPLE_BYTES if isinstance(entry, Facts) else 0
 
 
 def encode(

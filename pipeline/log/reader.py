@@ -12,7 +12,7 @@ from engine.messages import Block, Entry, Events, Micros
 from epsparql.deferred_methods import dataclass
 from pipeline.errors import Corrupt, Withdrawn
 from pipeline.head_poll import HeadPoll
-from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, decode, decode_records, decode_slices, rows_of
+from pipeline.log.codec import HAS_LATE, HAS_REJECTED, HAS_SLICES, Content, Record, count_triples, decode, decode_records, decode_slices, rows_of
 from pipeline.log.encoding.sliced_rows import Fetch, JoinedRows, SlicedRows, fetch_from
 from pipeline.log.presence import mask_of
 from pipeline.log.segments import Frame, FrameReader, oldest
@@ -213,18 +213,19 @@ class LogReader:
 
     def blocks(self, position: int, max_rows: int, until: int | None = None) -> Iterator[Block]:
         """Yield the entries from `position` to `until` (default: the head now) in blocks of at most `max_rows` rows
-        and entries.
+        and entries. So many triples of the background count as rows, too.
 
         A longer entry is a block of its own.
         """
         parts: list[Block] = []
         rows = entries = 0
         for part in self._parts(position, max_rows, until):
-            if parts and (rows + part.num_rows > max_rows or entries + len(part.entries) > max_rows):
+            count = part.num_rows + sum(count_triples(entry) for entry in part.entries)
+            if parts and (rows + count > max_rows or entries + len(part.entries) > max_rows):
                 yield merge(parts)
                 parts, rows, entries = [], 0, 0
             parts.append(part)
-            rows += part.num_rows
+            rows += count
             entries += len(part.entries)
         if parts:
             yield merge(parts)

@@ -19,7 +19,7 @@ from engine.messages import int64s
 from epsparql.deferred_methods import dataclass
 from epsparql.events.media_types import MAPPED_SUFFIXES, SUFFIXES
 from pipeline.errors import FormatError, InvalidMapping, locate_undecodable
-from pipeline.formats.background import graph_of, read_graphs, syntax_of
+from pipeline.formats.background import graph_of, read_parts, syntax_of
 from pipeline.formats.body_parser import NDJSON, RDF_XML, UNTIMED, Interval, media_type_of, parse_body
 from pipeline.formats.etalis import check_event_nodes
 from pipeline.formats.namespaces import NO_NAMES, Namespaces, find_prefix_fault
@@ -302,14 +302,20 @@ def _untimed_line(body: bytes) -> int:
 
 
 def facts_of(file: NamedFile) -> Iterator[tuple[str, str]]:
-    """Yield the file's graphs ("" for none) with their triples as N-Triples text.
+    """Yield the file's graphs ("" for none) with their triples as N-Triples text, large graphs in parts.
 
     Triples in no graph go to the graph that the command line names for the file.
 
     Raises: SourceFault.
     """
     try:
-        yield from read_graphs(read_file(file.path), syntax_of(file.path), graph_of(file.name)).items()
+        syntax, graph = syntax_of(file.path), graph_of(file.name)
+        with file.path.open("rb") as opened:
+            if opened.read(len(BOM_UTF8)) != BOM_UTF8:
+                opened.seek(0)
+            yield from read_parts(opened, syntax, graph)
+    except OSError as error:
+        raise SourceFault(file.path, error.strerror or str(error)) from None
     except FormatError as error:
         raise SourceFault(file.path, error.message, error.line, error.column, error.expected) from None
 

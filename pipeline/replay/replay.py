@@ -290,14 +290,13 @@ def write_log(log: LogWriter, replay: Replay, shapes: Mapping[str, Shape], lette
     """Write the background, the queries, the events, and the end of every stream that has events, or is read and not
     derived.
 
-    Return how many messages the events are, and how many occurrences. Raises: SourceFault, before anything is written.
+    Return how many messages the events are, and how many occurrences. Raises: SourceFault.
     """
-    facts = [fact for file in replay.background for fact in facts_of(file)]
-    fed = OrderedStreams.from_batches(_streams(replay, letters or DeadLetters()))
     if replay.entailment != RDFS:
         log.submit_entry(lambda offset: Entail(offset, replay.entailment), queueing=Queueing.WAIT)
-    for graph, triples in facts:
-        log.submit_entry(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples), queueing=Queueing.WAIT)  # type: ignore[misc]
+    for graph, triples in (fact for file in replay.background for fact in facts_of(file)):
+        log.append(lambda offset, graph=graph, triples=triples: Facts(offset, graph, triples))  # type: ignore[misc]  # written before the next part is read
+    fed = OrderedStreams.from_batches(_streams(replay, letters or DeadLetters()))
     for query in replay.queries:
         policy = replay.policies.get(query.name, UNRESTRICTED)
         log.submit_entry(

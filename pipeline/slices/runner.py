@@ -14,6 +14,7 @@ import pyarrow as pa
 from engine.background.changes import read_static_rule
 from engine.messages import Register, int64s
 from pipeline.log import LogReader
+from pipeline.log.codec import count_triples
 from pipeline.slices import plan
 from pipeline.slices.execution import SlicedLog, SlicePiece, SliceWork
 from pipeline.solutions.solution_log import SolutionWriter
@@ -27,15 +28,23 @@ def plan_log(data: Path, workers: int, slices: int | None = None) -> tuple[list[
     """Cut a whole log, whose queries are registered before its first event, for some workers, or into this many slices.
 
     Return the work, and why there can be one slice alone: by name, what has no bound on its reach. There is no work
-    where the events are too few for two slices. Raises: Gone, Corrupt.
+    where the events are too few for two slices, or fewer than the background's triples, which each slice loads.
+    Raises: Gone, Corrupt.
     """
     with closing(LogReader(data)) as reader:
         head = reader.head()
-        if slices is None and reader.rows(0, head) < 2 * plan.SLICE_EVENTS:
+        rows = reader.rows(0, head)
+        if slices is None and rows < 2 * plan.SLICE_EVENTS:
             return [], {}
-        entries = [record.entry for record in reader.records(0, head)]
-    queries = [entry for entry in entries if isinstance(entry, Register) and read_static_rule(entry) is None]
-    first = max((entry.offset + 1 for entry in entries if isinstance(entry, Register)), default=0)
+        triples, entries = 0, list[Register]()
+        for record in reader.records(0, head):
+            triples += count_triples(record.entry)
+            if isinstance(record.entry, Register):
+                entries.append(record.entry)
+    if slices is None and rows < triples:
+        return [], {}
+    queries = [entry for entry in entries if read_static_rule(entry) is None]
+    first = max((entry.offset + 1 for entry in entries), default=0)
     log = SlicedLog(data, [queries], head)
     reaches = log.find_reaches()
     planner = log.plan(first, reaches)

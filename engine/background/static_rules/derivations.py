@@ -36,7 +36,7 @@ from engine.background.static_rules.sorted_rows import LOW, NO_INTS, NO_ROWS, SH
 from engine.background.static_rules.translate import Translation
 from engine.dictionary.term_dictionary import Held, TermTable
 from engine.errors import EntailmentLimit
-from engine.triples.relation import EMPTY, addition, difference, grown, without
+from engine.triples.relation import EMPTY, addition, difference, grown, united
 from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.terms import Term
@@ -353,7 +353,7 @@ class Derivations:
         more.
         """
         if there is not None and more is not None and not any(len(deltas.get(relation, NO_DELTA).fewer) for relation in relations):
-            there = grown(there, without(more, there))
+            there = united(there, more)
             new = [_apart_from(there, _as_rows(relation.key, deltas.get(relation, NO_DELTA).more)) for relation in relations]
             return grown(there, of_several(new))
         return of_several([rows, *(_apart_from(rows, _as_rows(relation.key, relation.rows.packed())) for relation in relations)])

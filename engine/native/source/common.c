@@ -5,6 +5,7 @@
 #include "common/crc32.c"
 #include "common/event_heap.c"
 #include "common/renumber.c"
+#include "common/row_sets.c"
 
 /* Gives whether this processor has what the module for newer processors needs (x86-64-v3: AVX2, BMI2, FMA and their kin). */
 static int has_avx2(const Argument *in, i64 *out) {
@@ -26,5 +27,7 @@ const Entry common_entries[] = {
     {"count_due", "lnnn", 1, count_due},
     {"take_from_heap", "LnLnn", 0, take_from_heap},
     {"renumber_slices", "illnIIL", 0, renumber_slices},
+    {"spread_rows", "lInu", 0, spread_rows},
+    {"unite_rows", "LInul", 1, unite_rows},
     {"", "", 0, NULL},
 };

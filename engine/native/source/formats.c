@@ -22,6 +22,7 @@ const Entry formats_entries[] = {
     {"clauses_of", "bunnIIILLLB", 3, clauses_of},
     {"rows_of_events", "BnLniiillnlILL", 1, rows_of_events},
     {"renamed", "bullLnI", 1, renamed},
+    {"lines_of", "blniuB", 1, lines_of},
     {"timed", "blninnnnILL", 2, timed},
     {"columns_of", "blinIIBL", 0, columns_of},
     {"flags_of", "biB", 0, flags_of},

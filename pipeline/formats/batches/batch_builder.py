@@ -10,6 +10,7 @@ import pyarrow as pa
 from engine.messages import INSTANT, OCCURRENCES, TERM, Micros
 from epsparql.deferred_methods import dataclass
 
+DIGEST_BYTES = 16
 _LABEL = re.compile(rb"_:([0-9A-Za-z_.\x80-\xff-]+)")  # and maybe the dot of a statement's end
 
 
@@ -31,7 +32,7 @@ def batch_of(
 
 def digest_name(text: bytes) -> str:
     """Return 128 bits of a digest, with which nobody finds two texts of one name, as digits."""
-    return blake2b(text, digest_size=16).hexdigest()
+    return blake2b(text, digest_size=DIGEST_BYTES).hexdigest()
 
 
 class Labels:

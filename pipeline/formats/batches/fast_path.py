@@ -7,6 +7,7 @@ with the same rows: the scanners pass only what is canonical as it stands, and h
 
 import os
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from engine.dictionary.batch_layout import ARROW_WORDS
 from engine.messages import INSTANT, OCCURRENCES
-from engine.native.entries import cells_of, clauses_of, columns_of, events_of, flags_of, make_batch, renamed, rows_of_events, timed
+from engine.native.entries import cells_of, clauses_of, columns_of, events_of, flags_of, lines_of, make_batch, renamed, rows_of_events, timed
 from engine.native.formats_layout import CLOSE, NODE_SIZE, OTHERWISE, PLAIN, SIZE, SPAN_WIDTH, START, VALUE_ROOM
 from engine.native.openssl import find_openssl
 from pipeline.errors import FormatError
@@ -25,6 +26,7 @@ from pipeline.formats.batches.ntriples import OBJECTS, TRIPLE
 LONGEST = 1 << 30
 """A body of at most this many bytes is read here, for offsets are of 32 bits."""
 
+_AROUND = 16  # bytes of room beside each term of a line
 _AT_ONCE = 1 << 20  # bytes: what is compared at once stays in the caches
 _SEED = int.from_bytes(os.urandom(8), "little")
 """This seed of the hashes keeps anybody from preparing a body whose terms all collide. No output depends on it."""
@@ -36,28 +38,40 @@ Bytes = NDArray[np.uint8]
 
 def quads_batch(body: bytes, default: Interval, *, graphs: bool, rounds: bool = False) -> pa.RecordBatch | None:
     """Return the rows of N-Triples or, with `graphs`, of N-Quads; None for the exact path."""
-    if len(body) > LONGEST:
+    scanned = _scan_statements(body, graphs=graphs)
+    if scanned is None:
         return None
-    text = np.frombuffer(body, np.uint8)
-    most = _most(text, 10)
-    cells, (spans, flags) = np.empty((most, 4), np.int32), _terms_for(4 * most)
-    rows, count = cells_of(body, 4 if graphs else 3, _SEED, cells, spans, flags)
-    if rows == OTHERWISE:
-        return None
-    odd = np.flatnonzero(flags[:count])
-    if len(odd):
-        found = _canonical([_piece(body, spans[k]) for k in odd])
-        if found is None:
-            return None
-        text, places = _appended(body, found)
-        if not renamed(text, _SEED, odd, places, spans, count, cells[:rows]):
-            return None
+    text, spans, cells = scanned
+    rows, count = len(cells), len(spans)
     columns, start, end = np.empty((4, rows), np.int32), np.empty(rows, np.int64), np.empty(rows, np.int64)
     kept, untimed = timed(text, spans, count, cells, rows, default.start, default.end, rounds, columns, start, end)
     if kept == OTHERWISE:
         return None
-    text = _labelled(body, text, spans[:count], default if untimed else None)
-    return _batch(text, spans[:count], columns, start[:kept], end[:kept])
+    text = _labelled(body, text, spans, default if untimed else None)
+    return _batch(text, spans, columns, start[:kept], end[:kept])
+
+
+def canonical_lines(body: bytes, name: Callable[[str], str], *, graphs: bool) -> list[tuple[str, str]] | None:
+    """Return the graphs ("" for none) of N-Triples or, with `graphs`, of N-Quads, with their triples as canonical lines
+    of N-Triples, each once; None for the exact path.
+
+    `name` gives the term of a blank node's label. It is asked in the order in which a reader of statements meets the
+    nodes, a statement's graph first.
+    """
+    scanned = _scan_statements(body, graphs=graphs)
+    if scanned is None:
+        return None
+    text, spans, cells = scanned
+    text = _named(body, text, spans, cells, name)
+    order = np.argsort(cells[:, 3], kind="stable") if graphs else np.arange(len(cells))
+    edges = np.flatnonzero(np.diff(cells[order, 3], prepend=-2)).tolist()  # no graph is -1
+    found = []
+    for first, after in pairwise([*edges, len(cells)]):
+        part = cells[order[first:after]]
+        graph = "" if part[0, 3] < 0 else _piece(text, spans[part[0, 3]]).decode()
+        lines = np.empty(int(spans[part[:, :3], SIZE].sum()) + 3 * _AROUND * len(part), np.uint8)
+        found.append((graph, lines[: lines_of(text, spans, len(spans), part, _SEED, lines)].tobytes().decode()))
+    return found
 
 
 def events_batch(
@@ -125,6 +139,29 @@ def clauses_batch(body: bytes, now: int, *, is_file: bool, read_term: Callable[[
     return _batch(text, spans[:n], columns, starts, ends)
 
 
+def _scan_statements(body: bytes, *, graphs: bool) -> tuple[Bytes, Ints, Cells] | None:
+    """Return a text, spans of canonical terms in it, and a row of their numbers for each statement of the body; None
+    for the exact path. Blank nodes keep their labels.
+    """
+    if len(body) > LONGEST:
+        return None
+    text = np.frombuffer(body, np.uint8)
+    most = _most(text, 10)
+    cells, (spans, flags) = np.empty((most, 4), np.int32), _terms_for(4 * most)
+    rows, count = cells_of(body, 4 if graphs else 3, _SEED, cells, spans, flags)
+    if rows == OTHERWISE:
+        return None
+    odd = np.flatnonzero(flags[:count])
+    if len(odd):
+        found = _canonical([_piece(body, spans[k]) for k in odd])
+        if found is None:
+            return None
+        text, places = _appended(body, found)
+        if not renamed(text, _SEED, odd, places, spans, count, cells[:rows]):
+            return None
+    return text, spans[:count], cells[:rows]
+
+
 def _read_terms(pieces: list[bytes], read_term: Callable[[bytes], str], budget: ExpansionBudget) -> list[bytes] | None:
     """Return canonical texts of terms of ndjson; None where one is no term, has a blank node or takes too much, so
     that the exact path says why.
@@ -155,9 +192,9 @@ def _terms_for(most: int) -> tuple[Ints, Bytes]:
     return np.empty((most, SPAN_WIDTH), np.int64), np.empty(most, np.uint8)
 
 
-def _piece(body: bytes, span: Ints) -> bytes:
+def _piece(body: bytes | Bytes, span: Ints) -> bytes:
     start = int(span[START])
-    return body[start : start + int(span[SIZE])]
+    return bytes(body[start : start + int(span[SIZE])])
 
 
 def _canonical(pieces: list[bytes]) -> list[bytes] | None:
@@ -172,9 +209,12 @@ def _canonical(pieces: list[bytes]) -> list[bytes] | None:
 
 
 def _appended(body: bytes | memoryview, found: list[bytes]) -> tuple[Bytes, Ints]:
-    """Return the body with the texts appended, and where each of them stands."""
+    """Return the body with the texts appended, and where each of them stands. A line ends after each, as after a term that
+    the scanner finds.
+    """
     sizes = np.array([len(text) for text in found], np.int64)
-    return np.frombuffer(b"".join([body, *found]), np.uint8), np.column_stack([np.cumsum(sizes) - sizes + len(body), sizes])
+    ends = np.cumsum(sizes + 1) + len(body)
+    return np.frombuffer(b"\n".join([body, *found, b""]), np.uint8), np.column_stack([ends - sizes, sizes])
 
 
 def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> Bytes:
@@ -185,6 +225,19 @@ def _labelled(body: bytes, text: Bytes, spans: Ints, when: Interval | None) -> B
     labels = Labels(body, when)
     found = [labels.written(_piece(body, spans[k])[2:].decode()).encode() for k in blank]
     longer, places = _appended(text.data, found)
+    spans[blank, START], spans[blank, SIZE] = places[:, 0], places[:, 1]
+    return longer
+
+
+def _named(body: bytes, text: Bytes, spans: Ints, cells: Cells, name: Callable[[str], str]) -> Bytes:
+    """Return the text with the names that `name` gives blank nodes appended, to which their spans then point."""
+    if not len(spans) or not (is_blank := text[spans[:, START]] == ord("_")).any():
+        return text
+    numbers = cells[:, [3, 0, 1, 2]].reshape(-1)
+    blank = numbers[(numbers >= 0) & is_blank[numbers]]
+    _, firsts = np.unique(blank, return_index=True)
+    blank = blank[np.sort(firsts)]
+    longer, places = _appended(text.data, [name(_piece(body, spans[k])[2:].decode()).encode() for k in blank])
     spans[blank, START], spans[blank, SIZE] = places[:, 0], places[:, 1]
     return longer
 

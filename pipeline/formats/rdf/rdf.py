@@ -104,7 +104,7 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
     count_written = rows.budget.count_written
 
     def number(term: Node) -> int:
-        found = _text(term, text)
+        found = unlabelled_text(term, text)
         count_written(len(found))
         if isinstance(term, ox.BlankNode) or (isinstance(term, ox.Triple) and "_:" in found):
             return blanks.setdefault(found, NO_TERM - 1 - len(blanks))
@@ -113,7 +113,7 @@ def _read_cells(text: bytes, fmt: ox.RdfFormat, timing: Collection[str], rows: R
     spend = rows.budget.spend
     for s, p, o, g in parse_quads(text, fmt, budget=rows.budget):
         spend(ROW_BYTES)
-        subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), _text(p, text)
+        subject, of, predicate = number(s), NO_TERM if isinstance(g, ox.DefaultGraph) else number(g), unlabelled_text(p, text)
         count_written(len(predicate))
         if of == NO_TERM and (name := predicate[1:-1]) in timing:
             said.append(Said(len(cells) // 4, subject, s, name, o))
@@ -211,12 +211,7 @@ def place_of(text: bytes, needle: str) -> tuple[int, int]:
     return before.count(b"\n") + 1, len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
 
 
-def term_text(term: Node, labels: Labels, text: bytes) -> str:
-    """Return a term's canonical N-Triples text, with blank nodes relabelled. Raises: FormatError."""
-    return labelled(_text(term, text), labels.blank_node)
-
-
-def _text(term: Node, text: bytes) -> str:
+def unlabelled_text(term: Node, text: bytes) -> str:
     """Return the canonical N-Triples text of a term, whose blank nodes keep their labels. Raises: FormatError."""
     if isinstance(term, ox.Triple):
         _check_depth(term, text)

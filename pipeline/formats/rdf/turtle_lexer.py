@@ -14,11 +14,11 @@ TOKEN = re.compile(
     rb"(?P<blank>\s+|#[^\n\r]*)|(?P<string>" + _STRINGS + rb")|(?P<iri><[^<>\"{}|^`\x00-\x20]*>)|(?P<name>" + _NAME + rb")|<<|>>|.", re.DOTALL
 )
 _JSON = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-_PREFIX, _BASE = re.compile(rb"(?i:prefix)"), re.compile(rb"(?i:base)")
 _LONG = re.compile(rb"<[^<>\"{}|^`\x00-\x20]{200,}")
 _MOST = 16 << 20
 _SHORT = 1 << 13  # bytes of a text of which a parser makes some megabytes at most
 _USUAL = 200  # bytes that IRIs seldom have
+_AT_ONCE = 1 << 16
 
 Token = re.Match[bytes]
 
@@ -42,9 +42,18 @@ def is_small_when_resolved(text: bytes) -> bool:
     """
     if len(text) <= _SHORT:
         return True
-    longest = max(map(len, _LONG.findall(text)), default=_USUAL)
-    names = len(_PREFIX.findall(text)) + text.count(b"[") + text.count(b"(")
-    return names * (len(_BASE.findall(text)) + 1) * longest <= _MOST
+    names = _count_word(text, b"prefix") + text.count(b"[") + text.count(b"(")
+    return names * longest_iri(text) <= _MOST
+
+
+def longest_iri(text: bytes) -> int:
+    """Return about how many bytes a parser's longest IRI has at most, beside a local name that stands in the text."""
+    return (_count_word(text, b"base") + 1) * max(map(len, _LONG.findall(text)), default=_USUAL)
+
+
+def _count_word(text: bytes, word: bytes) -> int:
+    """Return how often a word stands in a text, in letters of either case."""
+    return sum(text[at : at + _AT_ONCE + len(word) - 1].lower().count(word) for at in range(0, len(text), _AT_ONCE))
 
 
 def check_json(text: bytes) -> None:

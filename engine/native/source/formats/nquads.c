@@ -128,6 +128,58 @@ static int renamed(const Argument *in, i64 *out) {
   return status;
 }
 
+/* ---------------------------------------------------------------- lines of statements */
+/* Returns the slot of a row among those before it that are other statements, ABSENT if the same statement stands there. A row that nobody's text
+ * brings by chance, for which many slots are taken, counts as another statement, and gets the last of these. */
+static inline i64 slot_of_statement(const int32_t *cells, i64 row, const int32_t *slots, i64 mask, u64 seed) {
+  const int32_t *own = cells + PLACES * row;
+  u64 key = mixed(mixed(mixed(seed, (u64)own[0]), (u64)own[1]), (u64)own[2]);
+  i64 slot = (i64)key & mask;
+  for (i64 probe = 0; probe < LONGEST_PROBE && slots[slot]; probe++, slot = (slot + 1) & mask) {
+    const int32_t *other = cells + PLACES * (i64)(slots[slot] - 1);
+    if (other[0] == own[0] && other[1] == own[1] && other[2] == own[2]) return ABSENT;
+  }
+  return slot;
+}
+
+/* Writes a statement without its graph, if there is room: its terms lie in the text. */
+static inline int write_statement(Output *out, Text text, const SpanRecord *spans, const int32_t *cells) {
+  for (int place = 0; place < 3; place++) {
+    SpanRecord span = spans[cells[place]];
+    if (out->end - out->at < span.size + 16) return 0;
+    out->at = copy_piece(out->at, text, span.start, span.size);
+    *out->at++ = ' ';
+  }
+  *out->at++ = '.';
+  *out->at++ = '\n';
+  return 1;
+}
+
+/* text; spans of how many terms; cells; seed; lines: what is filled. Gives how many bytes the lines have: each statement once, whatever its graph. */
+static int lines_of(const Argument *in, i64 *out) {
+  Text text = text_of(in[0].view);
+  const SpanRecord *spans = in[1].view.at;
+  i64 count = in[2].number, rows = in[3].view.count / PLACES, size = FIRST_SLOTS;
+  const int32_t *cells = in[3].view.at;
+  Output lines = {in[5].view.at, (byte *)in[5].view.at + in[5].view.count};
+  if (count < 0 || count * SPAN_WIDTH > in[1].view.count || rows >= INT32_MAX || !are_numbers(cells, rows, count)) return OUT_OF_BOUNDS;
+  for (i64 k = 0; k < count; k++)
+    if (!has_piece(text, spans[k].start, spans[k].size)) return OUT_OF_BOUNDS;
+  while (size < 2 * rows) size *= 2;
+  int32_t *slots = calloc((size_t)size, sizeof *slots);
+  if (slots == NULL) return NO_MEMORY;
+  int status = FINE;
+  for (i64 row = 0; row < rows && status == FINE; row++) {
+    i64 slot = slot_of_statement(cells, row, slots, size - 1, in[4].word);
+    if (slot == ABSENT) continue;
+    slots[slot] = (int32_t)row + 1;
+    if (!write_statement(&lines, text, spans, cells + PLACES * row)) status = OUT_OF_BOUNDS;
+  }
+  free(slots);
+  out[0] = lines.at - (byte *)in[5].view.at;
+  return status;
+}
+
 /* ---------------------------------------------------------------- times */
 typedef struct { /* statements, and what is found of their graphs, by term: the objects (number and 1) of each graph's timing triples */
   Text text;

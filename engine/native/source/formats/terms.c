@@ -170,6 +170,13 @@ static int is_plain_suffix(Text text, i64 i, i64 end) {
   return i > name && i == end - 1 && text.at[i] == '>';
 }
 
+/* Returns whether the characters that are escaped in text[i:end] are those that canonical N-Triples escapes, and so. */
+static int has_plain_escapes(Text text, i64 i, i64 end) {
+  for (; i < end; i++)
+    if (text.at[i] == '\\' && memchr("\"\\nrt", text.at[++i], 5) == NULL) return 0;
+  return 1;
+}
+
 /* Returns whether text[i:end] is a blank node with a label of ASCII and without dots. */
 static int is_plain_label(Text text, i64 i, i64 end) {
   i64 first = i + 2;
@@ -183,7 +190,7 @@ static int is_plain(Text text, i64 i, i64 end) {
   if (text.at[i] == '<') return is_plain_iri(text, i, end);
   if (text.at[i] == '_') return is_plain_label(text, i, end);
   i64 close = string_end(text, i + 1, &key, &escapes);
-  return escapes == 0 && is_plain_text(text, i + 1, close - 1) && is_plain_suffix(text, close, end);
+  return (escapes == 0 || has_plain_escapes(text, i + 1, close - 1)) && is_plain_text(text, i + 1, close - 1) && is_plain_suffix(text, close, end);
 }
 
 /* Returns whether text[i:end] is one term as far as its quotes and brackets go, so that `is_plain` may look at it. */
