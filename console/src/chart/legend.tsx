@@ -1,6 +1,6 @@
 /** The choice of a variable by which a chart or a map is coloured, and the colours of its values. */
 
-import { prefixesOf, shortTerm } from "../display/format";
+import { prefixesOf, roundedTerm } from "../display/format";
 import { variables } from "../solutions/lanes";
 import type { Row } from "../state/solution_store";
 import { change, tab } from "../state/tabs";
@@ -31,7 +31,7 @@ export function Legend({ by, groups, left }: { by: string | null; groups: Readon
       {[...groups.values()].map(({ key, term, colour }) => (
         <li key={key} title={key}>
           <i class="swatch" style={{ background: colour }} />
-          {shortTerm(term, prefixes) || "(unbound)"}
+          {roundedTerm(term, prefixes) || "(unbound)"}
         </li>
       ))}
       {left > 0 && <li class="quiet">{left} more are not shown</li>}

@@ -82,6 +82,9 @@ export function clock(ms: number): string {
   return `${pad(at.getUTCHours())}:${pad(at.getUTCMinutes())}:${pad(at.getUTCSeconds())}${fine}`;
 }
 
+/** The second in which an instant is: what a person reads of the server's own times. */
+export const toSecond = (ms: number) => Math.floor(ms / 1000) * 1000;
+
 export const moment = (ms: number) => `${day(ms)} ${clock(ms)}`;
 
 export function interval(start: number, end: number): string {

@@ -17,6 +17,8 @@ const ZOOM = 1.5;
 const NEAR = 14;
 const RADIUS = 4.5;
 const LONGEST_BAR = 110;
+/** The room that a label of the graticule needs, in pixels. */
+const LABEL = { width: 54, height: 12 };
 
 export function PointMap() {
   const shown = pictured.value;
@@ -144,17 +146,21 @@ function Graticule({ view, frame, room }: { view: View; frame: Frame; room: Size
       {meridians.map(({ at, label }) => (
         <g key={label}>
           <line x1={at} x2={at} y1={0} y2={room.height} />
-          <text x={at + 4} y={12}>
-            {label}
-          </text>
+          {at < room.width - LABEL.width && (
+            <text x={at + 4} y={LABEL.height}>
+              {label}
+            </text>
+          )}
         </g>
       ))}
       {parallels.map(({ at, label }) => (
         <g key={label}>
           <line x1={0} x2={room.width} y1={at} y2={at} />
-          <text x={4} y={at - 4}>
-            {label}
-          </text>
+          {at > 2 * LABEL.height + 4 && (
+            <text x={4} y={at - 4}>
+              {label}
+            </text>
+          )}
         </g>
       ))}
     </g>

@@ -150,7 +150,11 @@ function Settings({ wanted, want }: { wanted: Wanted; want: (wanted: Wanted) => 
     <>
       <h2>{known ? `Change ${name}` : "New connector"}</h2>
       <p class="quiet">
-        The settings are JSON; docs/connectors.md lists them all. A password or token is never written here: <code>password_env</code> or <code>token_env</code> names a variable of the
+        The settings are JSON; the page{" "}
+        <a class="link" href="docs/connectors/" target="_blank" rel="noopener">
+          Connectors
+        </a>{" "}
+        of the documentation lists them all. A password or token is never written here: <code>password_env</code> or <code>token_env</code> names a variable of the
         server's environment, which begins with EPSPARQL_CONNECTOR_.
       </p>
       <div class="bar settings-bar">

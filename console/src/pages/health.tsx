@@ -9,6 +9,9 @@ import { admin, asked, connectors, feeds, queries, streams, view } from "../stat
 import { showQuery } from "../state/tabs";
 import { isFailing } from "./connectors";
 
+/** The headings of columns of numbers. */
+const NUMBERS = new Set(["behind", "late", "refused rows", "faults"]);
+
 const isTroubled = (query: QuerySummary) => query.state === "failed" || query.lag > 0 || query.unfed.length > 0;
 const loses = (stream: StreamDocument) => stream.late > 0 || stream.rejected > 0 || stream.waiting > 0;
 
@@ -104,7 +107,7 @@ function Part<T>({ title, none, heads, rows, children }: PartProps<T>) {
             <thead>
               <tr>
                 {heads.map((head) => (
-                  <th key={head} scope="col">
+                  <th key={head} scope="col" class={NUMBERS.has(head) ? "right" : ""}>
                     {head}
                   </th>
                 ))}

@@ -34,6 +34,7 @@ export const TEMPORAL: Record<string, string> = {
   STREAM: "FROM STREAM <name> reads, INTO STREAM <name> writes",
   INTO: "INTO STREAM <name> or INTO BACKGROUND <graph>: what a CONSTRUCT writes",
   BACKGROUND: "INTO BACKGROUND <graph>: derives triples that always hold, in this graph",
+  PARAMETERS: "(?room ?limit): variables to which each instance of the query gives a value",
   REGISTER: "RSP-QL: begins a query with RSTREAM, ISTREAM or DSTREAM",
   RSTREAM: "RSP-QL: all solutions of the window, at each report",
   ISTREAM: "RSP-QL: the solutions that are new in the window",

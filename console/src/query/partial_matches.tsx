@@ -3,7 +3,8 @@
 import { useEffect, useState } from "preact/hooks";
 import { client, type Goals, optionsOf, type PartialMatch, type QuerySummary } from "../api/client";
 import { repeat } from "../api/polling";
-import { interval, partialMatches, prefixesOf } from "../display/format";
+import { count, interval, partialMatches, prefixesOf, rounded } from "../display/format";
+import { Cell } from "../display/table_cell";
 import { readable } from "../solutions/derivations";
 import { admin, attempt, queries } from "../state/server_state";
 import { millis } from "../state/solution_store";
@@ -33,7 +34,8 @@ export function Partial({ query }: { query: QuerySummary }) {
       ) : (
         <table>
           <caption>
-            {partialMatches(goals.goals)}; the oldest {goals.partial_matches.length} by their ends
+            {partialMatches(goals.goals)}
+            {goals.partial_matches.length < goals.goals && `; the ${count(goals.partial_matches.length)} that end first are shown`}
           </caption>
           <thead>
             <tr>
@@ -50,14 +52,10 @@ export function Partial({ query }: { query: QuerySummary }) {
             {goals.partial_matches.map((match, k) => (
               <tr key={k}>
                 <td class="figures">{reached(match)}</td>
-                <td class="mono">
-                  {Object.entries(match.binding)
-                    .map(([variable, term]) => `?${variable} ${readable(term, prefixes)}`)
-                    .join(" · ")}
-                </td>
+                <Cell class="mono" title={written(match, (text) => text)} text={written(match, (text) => rounded(readable(text, prefixes)))} />
                 <td class="figures">{interval(millis(match.start), millis(match.end))}</td>
-                <td class="mono long">{match.operands.join(" · ")}</td>
-                <td class="mono long">{match.waits_for.join(" · ") || "time"}</td>
+                <Cell class="mono" text={match.operands.join(" · ")} />
+                <Cell class="mono" text={match.waits_for.join(" · ") || "time"} />
               </tr>
             ))}
           </tbody>
@@ -66,6 +64,11 @@ export function Partial({ query }: { query: QuerySummary }) {
     </section>
   );
 }
+
+const written = ({ binding }: PartialMatch, write: (term: string) => string) =>
+  Object.entries(binding)
+    .map(([variable, term]) => `?${variable} ${write(term)}`)
+    .join(" · ");
 
 const reached = (match: PartialMatch) => `${match.reached} of ${match.of} reached`;
 

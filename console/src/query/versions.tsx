@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { client, type QuerySummary, type Version } from "../api/client";
 import { repeat } from "../api/polling";
 import { Sure } from "../display/confirmation";
-import { count, moment } from "../display/format";
+import { count, moment, toSecond } from "../display/format";
 import { admin, attempt } from "../state/server_state";
 import { millis } from "../state/solution_store";
 import { change } from "../state/tabs";
@@ -48,11 +48,13 @@ export function Versions({ query: { name } }: { query: QuerySummary }) {
             <tr key={each.asked}>
               <td class="figures">{each.version}</td>
               <td class="figures">{count(each.position ?? 0)}</td>
-              <td class="figures">{each.at ? moment(millis(each.at)) : "–"}</td>
+              <td class="figures" title={each.at ?? ""}>
+                {each.at ? moment(toSecond(millis(each.at))) : "–"}
+              </td>
               <td>{each.by ?? "–"}</td>
-              <td class="mono long" title={each.query}>
+              <td class="mono rest-text" title={each.query}>
                 <button type="button" class="plain link" title="Write this text into the editor" onClick={() => write(each)}>
-                  {each.query.slice(0, 120)}
+                  {each.query.slice(0, 400)}
                 </button>
               </td>
               <td>

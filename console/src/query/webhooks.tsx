@@ -4,11 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { client, type QuerySummary, type Webhook } from "../api/client";
 import { repeat } from "../api/polling";
 import { Sure } from "../display/confirmation";
-import { count, moment } from "../display/format";
+import { count, moment, toSecond } from "../display/format";
 import { admin, attempt, say } from "../state/server_state";
 import { millis } from "../state/solution_store";
 
 const EVERY_MS = 2000;
+const NUMBERS = new Set(["delivered", "given up"]);
 const KINDS = ["slack", "teams", "pagerduty", "cloudevents"];
 
 export function Webhooks({ query: { name } }: { query: QuerySummary }) {
@@ -32,7 +33,7 @@ export function Webhooks({ query: { name } }: { query: QuerySummary }) {
           <thead>
             <tr>
               {["webhook", "to", "state", "delivered", "given up", "last error"].map((head) => (
-                <th key={head} scope="col">
+                <th key={head} scope="col" class={NUMBERS.has(head) ? "right" : ""}>
                   {head}
                 </th>
               ))}
@@ -49,13 +50,15 @@ export function Webhooks({ query: { name } }: { query: QuerySummary }) {
                 <td class="figures right">{count(hook.given_up)}</td>
                 <td class="reason">
                   {hook.error ?? hook.dead[0]?.error ?? ""}
-                  {hook.next_try && <span class="quiet figures"> · next try {moment(millis(hook.next_try))}</span>}
+                  {hook.next_try && <span class="quiet figures"> · next try {moment(toSecond(millis(hook.next_try)))}</span>}
                 </td>
-                <td class="buttons">
+                <td>
+                  <div class="buttons">
                   <button type="button" aria-label={`Test ${hook.id}`} title="Posts a message that is marked as a test" onClick={() => test(hook.id)}>
                     Test
                   </button>
                   <Sure label="Delete" question="Really delete?" of={hook.id} title="Nothing more is posted; the solutions stay" act={() => attempt(() => client.http.request("delete", "/queries/{name}/observers/{id}", { path: { name, id: hook.id } }), `${hook.id} is deleted`)} />
+                  </div>
                 </td>
               </tr>
             ))}

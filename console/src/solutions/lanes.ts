@@ -1,6 +1,7 @@
 /** Where intervals go: groups by the value of a variable, and in each group as few lanes as keep them apart. */
 
 import type { Term } from "../api/client";
+import { isNumber } from "../display/format";
 import type { Row } from "../state/solution_store";
 
 /** The facet of a trial's solutions that says which side found them, and its values, in the order of their lanes and colours. */
@@ -91,7 +92,8 @@ export function natural(rows: readonly Row[]): string | null {
   for (const name of variables(sample)) {
     const values = new Set(sample.map((row) => row.binding[name]?.value ?? ""));
     if (values.size > MOST_GROUPS) continue;
-    const named = sample.some((row) => row.binding[name]?.type === "uri") ? 2 : 0;
+    const terms = sample.flatMap((row) => row.binding[name] ?? []);
+    const named = terms.some((term) => term.type === "uri") ? 2 : terms.some(isNumber) ? -1 : 0;
     const score = named + (values.size > 1 ? 1 : 0);
     if (!best || score > best.score) best = { name, score };
   }

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import type { Size } from "../display/element_size";
-import { duration, interval, shortTerm } from "../display/format";
+import { duration, interval, roundedTerm } from "../display/format";
 import { usePrefixes } from "../state/query_source";
 import type { Row } from "../state/solution_store";
 import { readables } from "./derivations";
@@ -38,7 +38,7 @@ export function Tip({ row, x, y, room, children }: Props) {
       {Object.entries(row.binding).map(([name, term]) => (
         <div key={name} class="pair">
           <span class="quiet">?{name}</span>
-          <span>{shortTerm(term, prefixes)}</span>
+          <span>{roundedTerm(term, prefixes)}</span>
         </div>
       ))}
       {row.triples && <pre>{readables(row.triples, prefixes).join("\n")}</pre>}

@@ -143,9 +143,11 @@ export function row(line: string): Row {
   return rowOf(found.id, found);
 }
 
+/** The instance of a query with PARAMETERS stands before its variables. */
 export function rowOf(id: string, found: Found): Row {
   const bound = found.binding ? Object.fromEntries(Object.entries(found.binding).map(([name, term]) => [name, received(term)])) : answered(found);
-  return { id, start: millis(found.start), end: millis(found.end), binding: bound, triples: found.triples ?? null };
+  const binding = found.instance === undefined ? bound : { instance: { type: "literal" as const, value: found.instance }, ...bound };
+  return { id, start: millis(found.start), end: millis(found.end), binding, triples: found.triples ?? null };
 }
 
 /** The answer of an ASK, or an event of a program with its arguments, as columns of a table. */

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { client, type StreamDocument } from "../api/client";
 import { Sure } from "../display/confirmation";
-import { count, moment, rate } from "../display/format";
+import { count, moment, rate, toSecond } from "../display/format";
 import { Link } from "../display/link";
 import { Spark } from "../display/sparkline";
 import { Cell } from "../display/table_cell";
@@ -19,6 +19,8 @@ import { LastEvents } from "./last_events";
 import { StreamSettings } from "./settings_form";
 
 const SHOWN = 100;
+/** More queries of a stream are named when they are asked for. */
+const QUERIES_SHOWN = 8;
 const FED = 200;
 const NONE: ReadonlyMap<string, string> = new Map();
 /** The page names so many of the sources for which events wait. */
@@ -94,22 +96,34 @@ function Used({ by }: { by: string }) {
   const readers = queries.value.filter((query) => streamsOf(query.query).includes(by));
   const writers = queries.value.filter((query) => writtenBy(query.query).includes(by));
   const links = (of: typeof readers) =>
-    of.slice(0, SHOWN).map((query) => (
+    of.map((query) => (
       <Link key={query.registered} class="plain link" href={hashOf(["query", query.name])} act={() => (showQuery(query), (view.value = { kind: "query" }))}>
         {query.name}
       </Link>
     ));
+  const part = (title: string, of: typeof readers) =>
+    of.length > 0 && (
+      <div class="used">
+        {title} {links(of.slice(0, QUERIES_SHOWN))}
+        {of.length > QUERIES_SHOWN && (
+          <details>
+            <summary>and {count(of.length - QUERIES_SHOWN)} more</summary>
+            <div class="used">{links(of.slice(QUERIES_SHOWN, SHOWN))}</div>
+          </details>
+        )}
+      </div>
+    );
   return (
     <>
-      {readers.length > 0 && <p class="used">Read by {links(readers)}</p>}
-      {writers.length > 0 && <p class="used">Written by {links(writers)}</p>}
+      {part("Read by", readers)}
+      {part("Written by", writers)}
     </>
   );
 }
 
 function Figures({ stream }: { stream: StreamDocument }) {
   const key = `stream ${stream.name}`;
-  const time = (text: string | null) => (text ? moment(millis(text)) : "–");
+  const time = (text: string | null) => (text ? moment(toSecond(millis(text))) : "–");
   const told: [string, string, string][] = [
     ["late", count(stream.late), "arrived behind the watermark, and were not evaluated"],
     ["latest", time(stream.latest), "the end of the newest event, UTC"],

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSize } from "../display/element_size";
-import { count, duration, shortTerm, some } from "../display/format";
+import { count, duration, roundedTerm, some } from "../display/format";
 import { facetsOf, fitted, natural, variables } from "../solutions/lanes";
 import { hovered, selected, showLegend } from "../solutions/selection";
 import { Tip } from "../solutions/tooltip";
@@ -54,7 +54,7 @@ export function Timeline({ rows: shown, of, live }: { rows: readonly Row[]; of: 
   const lanes = useMemo(() => fitted(shown, lanesBy, (zoom * span) / 300, inner), [shown, lanesBy, zoom, span, inner]);
   useEffect(() => showLegend(lanesBy, lanes), [lanes]);
   const prefixes = usePrefixes();
-  const labels = lanes.groups.map((group) => shortTerm(group.term, prefixes) || group.key);
+  const labels = lanes.groups.map((group) => roundedTerm(group.term, prefixes) || group.key);
   const left = lanesBy === null ? 12 : Math.max(92, Math.min(30 + LETTER * Math.max(...labels.map((label) => label.length)), room.width * NAMES));
   const picture: Picture = {
     ...room,

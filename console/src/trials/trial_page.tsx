@@ -111,7 +111,7 @@ function verdict({ counts, compare_with: old }: Trial): string {
   const nothing = "in this range. Try a longer range, or one with more events.";
   if (old === null) return added ? `The text finds ${some(added, "solution")}.` : `The text finds nothing ${nothing}`;
   if (!added && !lost) return both ? `No difference: both texts find the same ${some(both, "solution")}.` : `Neither text finds anything ${nothing}`;
-  return `The new text finds ${some(added, "solution")} that ${old} does not, and misses ${count(lost)} that ${old} finds. ${count(both)} are the same.`;
+  return `The new text finds ${some(added, "solution")} that ${old} does not, and misses ${count(lost)} that ${old} finds. ${count(both)} ${both === 1 ? "is" : "are"} the same.`;
 }
 
 // ---------------------------------------------------------------- what can be done
