@@ -33,8 +33,8 @@ MOST_PAIRS, MOST_BUFFERED = 1_000_000, 200
 points.
 """
 _OGC, _QUDT = "http://www.opengis.net/def/uom/OGC/1.0/", "http://qudt.org/vocab/unit/"
-_METRES = {f"{_OGC}metre": 1.0, f"{_QUDT}M": 1.0, f"{_QUDT}KiloM": 1000.0}
-_DEGREES = {f"{_OGC}degree": 1.0, f"{_QUDT}DEG": 1.0, f"{_OGC}radian": degrees(1.0), f"{_QUDT}RAD": degrees(1.0)}
+METRES = {f"{_OGC}metre": 1.0, f"{_QUDT}M": 1.0, f"{_QUDT}KiloM": 1000.0}
+DEGREES = {f"{_OGC}degree": 1.0, f"{_QUDT}DEG": 1.0, f"{_OGC}radian": degrees(1.0), f"{_QUDT}RAD": degrees(1.0)}
 _LITERAL = re.compile(r"\s*(?:<([^<>\s]+)>\s*)?(.*)", re.DOTALL)
 _CRS = re.compile(r"https?://www\.opengis\.net/def/crs/([A-Za-z]+)/[^/]*/([A-Za-z0-9]+)")
 _SMALL_TEXT, _SMALL_KEPT, _LARGE_KEPT = 8_192, 8_192, 64
@@ -56,7 +56,7 @@ def is_installed() -> bool:
 
 
 # ---------------------------------------------------------------- geometries
-def _read_geometry(term: Term) -> LocatedGeometry:
+def read_geometry(term: Term) -> LocatedGeometry:
     """Return the geometry of a literal. Raises: ExpressionError."""
     if not isinstance(term, Literal) or term.datatype != WKT or len(term.lexical) > MOST_TEXT:
         raise ExpressionError
@@ -67,7 +67,7 @@ def _read_pair(left: Term, right: Term) -> tuple[LocatedGeometry, LocatedGeometr
     """Return the geometries of two literals. Raises: ExpressionError, also if they have too many pairs of points."""
     import shapely
 
-    first, second = _read_geometry(left), _read_geometry(right)
+    first, second = read_geometry(left), read_geometry(right)
     if shapely.get_num_coordinates(first.geometry) * shapely.get_num_coordinates(second.geometry) > MOST_PAIRS:
         raise ExpressionError
     return first, second
@@ -193,9 +193,9 @@ def distance(left: Term, right: Term, unit: Term) -> float:
 
     first, second = _read_pair(left, right)
     try:
-        if (angle := _unit(unit, _DEGREES)) is not None:
+        if (angle := _unit(unit, DEGREES)) is not None:
             return float(shapely.distance(first.geometry, _move(second, first.system))) / angle
-        metres = _unit(unit, _METRES)
+        metres = _unit(unit, METRES)
         line = shapely.shortest_line(_move(first, CRS84), _move(second, CRS84))
     except shapely.errors.ShapelyError as fault:
         raise ExpressionError from fault
@@ -223,13 +223,13 @@ def buffer(term: Term, radius: object, unit: Term) -> Literal:
     """
     import shapely
 
-    place, value = _read_geometry(term), _number(radius)
+    place, value = read_geometry(term), _number(radius)
     if shapely.get_num_coordinates(place.geometry) > MOST_BUFFERED:
         raise ExpressionError
     try:
-        if (angle := _unit(unit, _DEGREES)) is not None:
+        if (angle := _unit(unit, DEGREES)) is not None:
             return _write_wkt(shapely.buffer(place.geometry, value * angle, quad_segs=_CIRCLE), place.system)
-        metres, geometry = _unit(unit, _METRES), _move(place, CRS84)
+        metres, geometry = _unit(unit, METRES), _move(place, CRS84)
         if metres is None or geometry.is_empty:
             raise ExpressionError
         there, back = _project_about(round(geometry.centroid.x, 6), round(geometry.centroid.y, 6))
@@ -265,7 +265,7 @@ def _shape(name: str) -> Callable[[Term], Literal]:
     def make(term: Term) -> Literal:
         import shapely
 
-        place = _read_geometry(term)
+        place = read_geometry(term)
         return _write_wkt(getattr(shapely, name)(place.geometry), place.system)
 
     return make

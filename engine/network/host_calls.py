@@ -28,6 +28,7 @@ from engine.network.quotas import Quotas
 from engine.network.shares import Shares
 from engine.network.stratification import find_affected, rank_nodes
 from engine.network.subplan_sharing import SubplanSharing
+from engine.physical_plan.bounding_boxes import BoundingBoxes
 from engine.physical_plan.join_trees import PlanShape
 from engine.physical_plan.plan import Fragment, Inquiry
 from engine.physical_plan.string_tests import decide_strings
@@ -45,7 +46,7 @@ _OCCURRENCES = (c.OCCURRENCE, c.WHOLE)
 FEW_COLUMNS = 8
 """A feed of at most this many columns has the tables of chains looked after only when pools grow."""
 MANY_QUESTIONS = 64
-"""From so many on, questions about strings are answered together, which has a price of its own."""
+"""From so many on, questions about strings and shapes are answered together, which has a price of its own."""
 MOST_FOUND = 1 << 16
 """The host takes the rows of `out` when there are more than this, before it grants more room."""
 
@@ -73,6 +74,7 @@ class KernelHost:
         self.arrays = KernelArrays(terms)
         self.slots = QuerySlots(self.arrays, Entailment(known.schema))
         self.planning = QueryPlanning(self.arrays, self.slots.streams.number_stream, known, owns, without, solver_of)
+        self._boxes = BoundingBoxes(terms)
         self.collectors, self.shares = Collectors(self.slots), Shares(self.slots)
         self.quotas = Quotas(self.slots, self.collectors, self.shares)
         self.sharing = SubplanSharing(self.planning, self.slots, self.shares, self.quotas)
@@ -93,6 +95,7 @@ class KernelHost:
         held.add_rows(net.rows["terms"][: net.at[c.USED]], net.free[: net.at[c.FREE]])
         self.collectors.hold_terms(held)
         self.arrays.forget_answers()
+        self._boxes.forget()
 
     # ------------------------------------------------------------ queries
     def add_query(self, source: RegisteredQuery, facts: FactIndex, rates: Rates | None = None, shape: PlanShape | None = None) -> None:
@@ -387,7 +390,7 @@ class KernelHost:
         first = int(at[c.ANSWERED])
         asked = questions[first : at[c.ASKED]]
         if len(asked) >= MANY_QUESTIONS:
-            self._decide_strings(asked)
+            self._decide_together(asked)
         for q in (first + np.flatnonzero(asked[:, c.ASK_ANSWER] == c.OPEN_QUESTION)).tolist():
             who, *arguments = questions[q, c.ASK_WHO :].tolist()
             inquiry, naming = self.slots.inquiries[who]
@@ -403,12 +406,16 @@ class KernelHost:
         at[c.DEPTH], at[c.PARKED] = depth + n, 0
         arrays.refresh_terms()
 
-    def _decide_strings(self, asked: Ints) -> None:
+    def _decide_together(self, asked: Ints) -> None:
         """Answer, among many questions, those that can be decided at once."""
         unanswered = np.flatnonzero(asked[:, c.ASK_ANSWER] == c.OPEN_QUESTION)
         for who in np.unique(asked[unanswered, c.ASK_WHO]).tolist():
             rows = unanswered[asked[unanswered, c.ASK_WHO] == who]
-            verdicts = decide_strings(self.slots.inquiries[who][0], asked[rows, c.ASK_ARG], self.arrays.terms)
+            inquiry, _ = self.slots.inquiries[who]
+            verdicts = decide_strings(inquiry, asked[rows, c.ASK_ARG], self.arrays.terms)
+            if verdicts is None:
+                columns = {variable: asked[rows, c.ASK_ARG + k] for k, variable in enumerate(inquiry.variables)}
+                verdicts = self._boxes.decide(inquiry.condition, columns)
             if verdicts is not None:
                 asked[rows, c.ASK_ANSWER] = verdicts
 
