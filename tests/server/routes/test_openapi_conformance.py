@@ -29,7 +29,8 @@ pytestmark = pytest.mark.filterwarnings(  # the server's threads are of this pro
 )
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance, response_schema_conformance]
 EXAMPLES = 25 if is_full() else 3  # of each operation
-KNOWN: dict[str, Any] = {"name": "0", "id": "0", "instance": "0", "version": 1, "signal": "logs"}  # of what is there, so that not all that is asked for is unknown
+KNOWN: dict[str, Any] = {"name": "0", "id": "0", "instance": "0", "version": 1, "signal": "logs"}
+"""These are names of what is there, so that not all that is asked for is unknown."""
 
 
 @pytest.fixture(scope="module")
