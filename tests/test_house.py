@@ -39,6 +39,7 @@ LARGE_FOLDERS = {
     "pipeline/spark": "what knows Spark, and what its processes need beside it",
     "tests/support": "one file for each thing that tests of several packages share",
     "tests/epsparql": "one file for each part of the language that has no folder of its own",
+    "tests/pipeline/formats": "one file for each format, and for what all formats keep to",
     "tests/browser": "one file for each page of the console, which share one browser",
 }
 """Folders of more than 12 files, beside `__init__.py`, each with its reason."""

@@ -100,7 +100,7 @@ ARROWS = {
     "engine/runtime": "engine/aggregation engine/background engine/dictionary engine/errors.py engine/instances engine/kernel/state engine/messages.py engine/native engine/network engine/partitioning engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/rewrite engine/snapshot engine/state_size.py engine/triples",
     "engine/snapshot": "engine/background/reasoning engine/errors.py engine/expressions engine/kernel/state engine/native engine/network engine/physical_plan engine/planner/builder",
     "engine/stored_state.py": "engine/background engine/dictionary engine/engine_state.py engine/errors.py engine/instances engine/messages.py engine/network engine/partitioning engine/physical_plan engine/planner/builder engine/runtime engine/snapshot",
-    "engine/triples": "engine/expressions engine/kernel/state",
+    "engine/triples": "engine/expressions engine/kernel/state engine/native",
     "engine/validation": "engine/background engine/background/static_rules engine/dictionary engine/errors.py engine/expressions engine/kernel/state engine/messages.py engine/network engine/pattern_scope.py engine/physical_plan engine/planner engine/planner/builder engine/planner/operators engine/rewrite engine/runtime engine/triples",
     "epsparql/__init__.py": "epsparql/terms.py",
     "epsparql/algebra": "epsparql/terms.py epsparql/trees.py",

@@ -23,7 +23,8 @@ _NO_SLOTS: NDArray[np.int32] = np.zeros(0, np.int32)
 class _Room(np.ndarray[tuple[int, int], np.dtype[np.int64]]):
     """Holds what tables that grow from each other share, column by column, which is how they are searched.
 
-    The first `used` rows are some table's, and never change. `slots` finds them by hash once `united` has looked for many.
+    The first `used` rows are some table's, and never change. `slots` finds them by hash once `united` has looked for
+    many.
     """
 
     used: int

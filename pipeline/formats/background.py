@@ -5,8 +5,8 @@ A body is read in pieces, so that a large file takes little memory. Pieces of N-
 compiled scanner of events, and Turtle and TriG are parsed into such pieces. The exact path reads all else, statement
 by statement: other syntaxes, and a piece that the scanner refuses, whose fault it places.
 
-    N-Triples, N-Quads ──────── lines ──▶ compiled scanner ──▶ canonical lines by graph
-    Turtle, TriG ──▶ parser ──▶ lines ──▶       │ refuses
+    N-Triples, N-Quads ──────── lines ──▶ scanner ──▶ canonical lines by graph.
+    Turtle, TriG ──▶ parser ──▶ lines ──▶    │ refuses
     others ─────────────────────────────▶ statement by statement ──▶
 """
 
@@ -149,7 +149,7 @@ class _Reader:
 
     @cached_property
     def _body(self) -> bytes:
-        """The whole body; the file stands where it stood."""
+        """Return the whole body, and leave the file's position as it is."""
         place = self._file.tell()
         self._file.seek(self._begin)
         found = self._file.read()
@@ -163,7 +163,10 @@ class _Reader:
 
     @cached_property
     def _prefix(self) -> str:
-        """What stands before each label that is written in the body, as `Labels` has it; for that, the body is read once more."""
+        """Return the beginning of the name of each node that has a label in the body, as `Labels` has it.
+
+        The body is read once more for that.
+        """
         place = self._file.tell()
         self._file.seek(self._begin)
         found = file_digest(self._file, lambda: blake2b(digest_size=DIGEST_BYTES)).hexdigest()  # type: ignore[arg-type]  # typeshed asks for more than is used
@@ -194,7 +197,7 @@ class _Reader:
         if found is None:
             yield from self._read_statements(piece, self._kind)
         else:
-            yield from self._count(piece, found)
+            yield from self._charge(piece, found)
 
     def _read_serialized(self) -> Iterator[Part]:
         """Yield the graphs of Turtle or TriG, as the parser's statements that are written as N-Quads."""
@@ -205,7 +208,7 @@ class _Reader:
             if found is None:
                 yield from self._group(ox.parse(piece, ox.RdfFormat.N_QUADS, lenient=True), self._body)
             else:
-                yield from self._count(piece, found)
+                yield from self._charge(piece, found)
 
     def _read_statements(self, text: bytes, kind: str) -> Iterator[Part]:
         plain = plain_xml(text, self.budget) if kind == RDF_XML else text
@@ -214,7 +217,7 @@ class _Reader:
         except FormatError as fault:
             raise placed(fault, text) from None
 
-    def _count(self, piece: bytes, found: list[Part]) -> Iterator[Part]:
+    def _charge(self, piece: bytes, found: list[Part]) -> Iterator[Part]:
         """Yield what the scanner found in a piece, and count what it takes."""
         self.budget.count_written(len(piece))
         for graph, lines in found:
@@ -225,8 +228,8 @@ class _Reader:
         """Yield the graphs of statements of a text."""
         graphs = defaultdict[str, dict[str, None]](dict)
         for s, p, o, g in quads:
-            graph = "" if isinstance(g, ox.DefaultGraph) else self._write(g, text)
-            line = " ".join(self._write(term, text) for term in (s, p, o)) + " .\n"
+            graph = "" if isinstance(g, ox.DefaultGraph) else self._spell(g, text)
+            line = " ".join(self._spell(term, text) for term in (s, p, o)) + " .\n"
             self.budget.count_written(len(line))
             if line not in (lines := graphs[graph]):
                 self.budget.spend(size_of(line))
@@ -234,7 +237,7 @@ class _Reader:
         for graph, lines in graphs.items():
             yield self._name_graph(graph), "".join(lines)
 
-    def _write(self, term: Node, text: bytes) -> str:
+    def _spell(self, term: Node, text: bytes) -> str:
         return labelled(unlabelled_text(term, text), self._name_node)
 
     def _name_graph(self, term: str) -> str:

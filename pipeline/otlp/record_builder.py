@@ -3,7 +3,7 @@
 Each record is one event: its triples share a subject, a start and an end. Terms have numbers, and a record is a list of
 pairs of numbers, a predicate and an object each. What the records of a resource share is written once, and its pairs
 are copied for each record. Pairs of texts that come often are found by these texts alone, which halves the time of a
-record (bench telemetry).
+record.
 """
 
 from array import array

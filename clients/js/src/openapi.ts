@@ -109,6 +109,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/streams/{name}/otlp/v1/{signal}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Send telemetry by OTLP; the answer comes when it is durable */
+        post: operations["post_telemetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/streams/{name}/late": {
         parameters: {
             query?: never;
@@ -2324,6 +2341,24 @@ export interface components {
             field?: string;
         };
         /**
+         * PartialSuccess
+         * @description Describes records that were rejected, which must not be sent again, or a warning.
+         *
+         *     The count is a number in a string. It is named `rejectedLogRecords`, `rejectedDataPoints` or `rejectedSpans`.
+         */
+        PartialSuccess: {
+            /** Errormessage */
+            errorMessage: string;
+        };
+        /**
+         * ExportDocument
+         * @description Answers an export. Requests in protobuf get this message in protobuf.
+         */
+        ExportDocument: {
+            /** @default null */
+            partialSuccess?: components["schemas"]["PartialSuccess"] | null;
+        };
+        /**
          * OncePerWish
          * @description Keeps alerts from repeating: of the solutions with equal terms of `variables`, one is delivered within a
          *     duration.
@@ -2497,6 +2532,16 @@ export interface components {
              * @default null
              */
             notify_at?: number | null;
+        };
+        /**
+         * StatusDocument
+         * @description Describes a fault as google.rpc.Status does. Requests in protobuf get this message in protobuf.
+         */
+        StatusDocument: {
+            /** Code */
+            code: number;
+            /** Message */
+            message: string;
         };
         /**
          * StreamSettings
@@ -3448,6 +3493,178 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    post_telemetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description This says what the records are. */
+                signal: "logs" | "metrics" | "traces";
+                /** @description Percent-encoded as one path segment */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/x-protobuf": string;
+                /**
+                 * @example {
+                 *       "resourceLogs": [
+                 *         {
+                 *           "scopeLogs": [
+                 *             {
+                 *               "logRecords": [
+                 *                 {
+                 *                   "timeUnixNano": "1767225600000000000",
+                 *                   "body": {
+                 *                     "stringValue": "started"
+                 *                   }
+                 *                 }
+                 *               ]
+                 *             }
+                 *           ]
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportDocument"];
+                    "application/x-protobuf": string;
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Content Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Unprocessable Content */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Not Implemented */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatusDocument"];
+                    "application/x-protobuf": string;
                     "application/problem+json": components["schemas"]["ProblemDocument"];
                 };
             };
