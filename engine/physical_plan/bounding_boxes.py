@@ -21,7 +21,8 @@ from engine.triples.relation import sort_values
 from epsparql import algebra as a
 from epsparql.terms import Iri, Term, Variable
 
-Ints, Floats = NDArray[np.int64], NDArray[np.float64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 _APART = {f"<{NAMESPACE}{name}>": c.TRUE if name == "sfDisjoint" else c.FALSE for name in RELATIONS}
 """The verdict of each relation for two shapes whose boxes are apart."""
 _DISTANCE = f"<{NAMESPACE}distance>"
@@ -67,7 +68,7 @@ class BoundingBoxes:
                 return _negate(self.decide(operand, columns))
             case a.Call(function, (left, right)) if function in _APART:
                 pairs = self._find_pairs(left, right, columns)
-                return None if pairs is None else _decide_apart(pairs, _find_gaps(pairs).any(axis=1), _APART[function])
+                return None if pairs is None else _decide_apart(pairs, _find_gaps(pairs).max(axis=1) > 0, _APART[function])
             case a.Compare(op, a.Call(function, (left, right, unit)), a.Constant(limit)) if function == _DISTANCE:
                 return self._decide_distance(op in _LESS, op in _GREATER, (left, right, unit), limit, columns)
             case a.Compare(op, a.Constant(limit), a.Call(function, (left, right, unit))) if function == _DISTANCE:
@@ -168,8 +169,11 @@ def _find_gaps(pairs: _Pairs) -> Floats:
 
 def _are_on_globe(boxes: Floats) -> NDArray[np.bool_]:
     """Return which boxes are in CRS84, and have longitudes and latitudes of the globe."""
-    on_globe: NDArray[np.bool_] = (np.abs(boxes[:, [_WEST, _EAST]]) <= 180).all(axis=1) & (np.abs(boxes[:, [_SOUTH, _NORTH]]) <= 90).all(axis=1)
-    return on_globe & (boxes[:, _SYSTEM] == 0)
+    on_globe: NDArray[np.bool_] = np.logical_and(
+        np.abs(boxes[:, [_WEST, _EAST]]).max(axis=1) <= 180, np.abs(boxes[:, [_SOUTH, _NORTH]]).max(axis=1) <= 90
+    )
+    in_crs84: NDArray[np.bool_] = boxes[:, _SYSTEM] == 0
+    return on_globe & in_crs84
 
 
 def _bound_metres(pairs: _Pairs) -> Floats:
@@ -183,4 +187,5 @@ def _bound_metres(pairs: _Pairs) -> Floats:
     around = 360 - (np.maximum(left[:, _EAST], right[:, _EAST]) - np.minimum(left[:, _WEST], right[:, _WEST]))
     angle = np.radians(np.clip(np.minimum(across, around), 0, 90))
     highest = np.abs(np.concatenate([left[:, [_SOUTH, _NORTH]], right[:, [_SOUTH, _NORTH]]], axis=1)).max(axis=1)
-    return np.maximum(along * _MERIDIAN_M, _EQUATOR_M * np.cos(np.radians(highest)) * np.sin(angle))
+    least: Floats = np.maximum(along * _MERIDIAN_M, _EQUATOR_M * np.cos(np.radians(highest)) * np.sin(angle))
+    return least
