@@ -108,22 +108,8 @@ def _feed(engine: Engine, rooms: Sequence[int] | np.ndarray, value: int, name: s
     ends = (np.arange(n) // pairs * _STEP_US + np.arange(n) % pairs) + engine.position * _STEP_US * n
     rooms = np.asarray(rooms) // pairs
     names, numbers = np.unique(rooms, return_inverse=True)
-    rows = pa.RecordBatch.from_arrays(
-        [
-            pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array([f"<{E}room{k}>" for k in names])),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(n), pa.int32()), pa.array([f"<{E}temp>"])),
-            pa.DictionaryArray.from_arrays(pa.array(np.zeros(n), pa.int32()), pa.array([f'"{value}"^^<{XSD}integer>'])),
-            pa.nulls(n, OCCURRENCES.field("g").type),
-            pa.array(ends, OCCURRENCES.field("start").type),
-            pa.array(ends, OCCURRENCES.field("end").type),
-            pa.array(np.zeros(n, np.bool_)),
-        ],
-        schema=OCCURRENCES,
-    )
-    block = Block((Events(engine.position, "s", n, int(ends[-1])),), rows)
-    began = time.process_time()
-    found = engine.feed(block).solutions.num_rows
-    took = time.process_time() - began
+    subjects = pa.DictionaryArray.from_arrays(pa.array(numbers, pa.int32()), pa.array([f"<{E}room{k}>" for k in names]))
+    took, found = _feed_events(engine, subjects, f"<{E}temp>", _repeat(f'"{value}"^^<{XSD}integer>', n), ends)
     wanted = 0 if value < 0 else n // pairs
     if found != wanted:
         raise WrongCount(name, found, wanted)
@@ -192,12 +178,25 @@ def _list_texts(prose: str, n: int) -> list[str]:
 def _feed_texts(engine: Engine, texts: Sequence[str]) -> tuple[float, int]:
     """Feed a block of messages, and return its CPU seconds and how many solutions it has."""
     n, ends = len(texts), np.arange(len(texts)) + engine.position * _STEP_US * _EVENTS
-    every, first = pa.array(np.arange(n), pa.int32()), pa.array(np.zeros(n), pa.int32())
+    every = pa.array(np.arange(n), pa.int32())
+    subjects = pa.DictionaryArray.from_arrays(every, pa.array([f"<{E}message{k}>" for k in range(n)]))
+    objects = pa.DictionaryArray.from_arrays(every, pa.array([f'"{text}"' for text in texts]))
+    return _feed_events(engine, subjects, f"<{E}text>", objects, ends)
+
+
+# ---------------------------------------------------------------- events
+def _repeat(term: str, n: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n), pa.int32()), pa.array([term]))
+
+
+def _feed_events(engine: Engine, subjects: pa.DictionaryArray, predicate: str, objects: pa.DictionaryArray, ends: np.ndarray) -> tuple[float, int]:
+    """Feed a block of events, and return its CPU seconds and how many solutions it has."""
+    n = len(ends)
     rows = pa.RecordBatch.from_arrays(
         [
-            pa.DictionaryArray.from_arrays(every, pa.array([f"<{E}message{k}>" for k in range(n)])),
-            pa.DictionaryArray.from_arrays(first, pa.array([f"<{E}text>"])),
-            pa.DictionaryArray.from_arrays(every, pa.array([f'"{text}"' for text in texts])),
+            subjects,
+            _repeat(predicate, n),
+            objects,
             pa.nulls(n, OCCURRENCES.field("g").type),
             pa.array(ends, OCCURRENCES.field("start").type),
             pa.array(ends, OCCURRENCES.field("end").type),

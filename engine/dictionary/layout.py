@@ -34,14 +34,16 @@ N_TEXT, N_VALUE, N_NEXT, N_FOUND, NEEDLE_WIDTH = range(5)
 NO_NEEDLE = -1
 # edges of the trie of needles: the parent node and a byte, 0 for a free place; a node, or minus 1 minus the needle that alone goes on here
 E_KEY, E_CHILD, EDGE_WIDTH = range(3)
-# search: the term table's address and where a text may have a needle; the addresses of needles, edges, of each node's needles that end there, of
-# the memo and of what it names, with how many rows these have; how many needles, edges and nodes there are, how many searches there were, and how
+# nodes of that trie: the first of the needles that end there, or NO_NEEDLE; a needle whose first bytes lead there, and how many bytes these are
+B_ENDS, B_NEEDLE, B_DEPTH, BRANCH_WIDTH = range(4)
+# search: the term table's address and where a text may have a needle; the addresses of needles, edges, nodes, of the memo and of
+# what it names, with how many rows these have; how many needles, edges and nodes there are, how many searches there were, and how
 # many values these have found
 (
-    S_TERMS, S_MODE, S_NEEDLES, S_EDGES, S_ENDS, S_MEMO, S_VALUES, S_NEEDLES_ROOM, S_EDGES_ROOM, S_ENDS_ROOM, S_MEMO_ROOM, S_VALUES_ROOM,
-    S_NEEDLES_N, S_EDGES_N, S_ENDS_N, S_SEARCHES, S_FOUND, SEARCH_WIDTH,
+    S_TERMS, S_MODE, S_NEEDLES, S_EDGES, S_BRANCHES, S_MEMO, S_VALUES, S_NEEDLES_ROOM, S_EDGES_ROOM, S_BRANCHES_ROOM, S_MEMO_ROOM, S_VALUES_ROOM,
+    S_NEEDLES_N, S_EDGES_N, S_BRANCHES_N, S_SEARCHES, S_FOUND, SEARCH_WIDTH,
 ) = range(18)  # fmt: skip
-ANYWHERE, AT_START, AT_END = range(3)
+ANYWHERE, TEXT_START, TEXT_END = range(3)
 # memo, by number of a text's term: the term, and the place and number of the values that it has; places count on, around the table of values
 MEMO_TERM, MEMO_FIRST, MEMO_N, MEMO_WIDTH = range(4)
 
@@ -50,9 +52,11 @@ RECORDS = {
     "term_counts": {"used": USED, "free": FREE, "live": LIVE, "bytes": BYTES, "seed": SEED, "valued": VALUED, "hard": HARD},
     "needle": {"text": N_TEXT, "value": N_VALUE, "next": N_NEXT, "found": N_FOUND},
     "edge": {"key": E_KEY, "child": E_CHILD},
-    "search": {"terms": S_TERMS, "mode": S_MODE, "needles": S_NEEDLES, "edges": S_EDGES, "ends": S_ENDS, "memo": S_MEMO, "values": S_VALUES}
-    | {"needles_room": S_NEEDLES_ROOM, "edges_room": S_EDGES_ROOM, "ends_room": S_ENDS_ROOM, "memo_room": S_MEMO_ROOM, "values_room": S_VALUES_ROOM}
-    | {"needles_n": S_NEEDLES_N, "edges_n": S_EDGES_N, "ends_n": S_ENDS_N, "searches": S_SEARCHES, "found": S_FOUND},
+    "branch": {"ends": B_ENDS, "needle": B_NEEDLE, "depth": B_DEPTH},
+    "search": {"terms": S_TERMS, "mode": S_MODE, "needles": S_NEEDLES, "edges": S_EDGES, "branches": S_BRANCHES, "memo": S_MEMO, "values": S_VALUES}
+    | {"needles_room": S_NEEDLES_ROOM, "edges_room": S_EDGES_ROOM, "branches_room": S_BRANCHES_ROOM}
+    | {"memo_room": S_MEMO_ROOM, "values_room": S_VALUES_ROOM}
+    | {"needles_n": S_NEEDLES_N, "edges_n": S_EDGES_N, "branches_n": S_BRANCHES_N, "searches": S_SEARCHES, "found": S_FOUND},
     "memo": {"term": MEMO_TERM, "first": MEMO_FIRST, "n": MEMO_N},
 }
 """These tables' columns are fields in C."""

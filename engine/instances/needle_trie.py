@@ -43,9 +43,10 @@ class NeedleTrie:
         self._known = np.zeros(0, np.bool_)  # by number of term
         self._needles: Ints = np.zeros((_FEW, c.NEEDLE_WIDTH), np.int64)
         self._edges: Ints = np.zeros((2 * _FEW, c.EDGE_WIDTH), np.int64)
-        self._ends = np.full(_FEW, c.NO_NEEDLE, np.int32)
+        self._branches: Ints = np.full((_FEW, c.BRANCH_WIDTH), c.NO_NEEDLE, np.int64)
+        self._branches[0, c.B_DEPTH] = 0
         self._values: Ints = np.zeros(_LEAST_VALUES, np.int64)
-        self._row[[c.S_NEEDLES_N, c.S_EDGES_N, c.S_ENDS_N, c.S_FOUND]] = 0, 0, 1, 0
+        self._row[[c.S_NEEDLES_N, c.S_EDGES_N, c.S_BRANCHES_N, c.S_FOUND]] = 0, 0, 1, 0
         self._publish_arrays()
 
     @property
@@ -55,7 +56,7 @@ class NeedleTrie:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in (self._memo, self._known, self._needles, self._edges, self._ends, self._values))
+        return sum(array.nbytes for array in (self._memo, self._known, self._needles, self._edges, self._branches, self._values))
 
     def hold(self, held: Held) -> None:
         """Mark the values and needles; texts are forgotten, whose numbers may be given to others."""
@@ -102,8 +103,8 @@ class NeedleTrie:
         if row[c.S_NEEDLES_N] == len(self._needles):
             self._needles = np.concatenate([self._needles, np.zeros_like(self._needles)])
             self._values = np.zeros(max(len(self._needles), _LEAST_VALUES), np.int64)
-        if row[c.S_ENDS_N] == len(self._ends):
-            self._ends = np.concatenate([self._ends, np.full_like(self._ends, c.NO_NEEDLE)])
+        if row[c.S_BRANCHES_N] == len(self._branches):
+            self._branches = np.concatenate([self._branches, np.full_like(self._branches, c.NO_NEEDLE)])
         edges = self._edges
         if 2 * (row[c.S_EDGES_N] + 2) > len(edges):
             self._edges = np.zeros((2 * len(edges), c.EDGE_WIDTH), np.int64)
@@ -113,7 +114,7 @@ class NeedleTrie:
 
     def _publish_arrays(self) -> None:
         """Tell compiled functions where the arrays are now; what was remembered is forgotten."""
-        arrays = self._needles, self._edges, self._ends, self._memo, self._values
+        arrays = self._needles, self._edges, self._branches, self._memo, self._values
         self._row[c.S_NEEDLES : c.S_NEEDLES + len(arrays)] = [array.ctypes.data for array in arrays]
         self._row[c.S_NEEDLES_ROOM : c.S_NEEDLES_ROOM + len(arrays)] = [len(array) for array in arrays]
         self._memo[:] = 0

@@ -15,7 +15,7 @@ from epsparql import algebra as a
 from epsparql.deferred_methods import dataclass
 from epsparql.terms import Literal, Variable
 
-_DECIDING = {"CONTAINS": c.ANYWHERE, "STRSTARTS": c.AT_START, "STRENDS": c.AT_END}
+_DECIDING = {"CONTAINS": c.ANYWHERE, "STRSTARTS": c.TEXT_START, "STRENDS": c.TEXT_END}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def _read_condition(condition: a.Expression) -> TextCondition | None:
         case a.Call("LANGMATCHES", (text, sought)):
             every = a.Compare(a.Comparison.EQUAL, sought, a.Constant(Literal("*")))
             beginning = a.If(every, a.Constant(Literal("")), a.Call("LCASE", (sought,)))
-            return _search(condition, a.Call("LCASE", (text,)), sought, beginning, c.AT_START)
+            return _search(condition, a.Call("LCASE", (text,)), sought, beginning, c.TEXT_START)
         case _:
             return None
 

@@ -1,6 +1,7 @@
 """Instances that are found by what a text has are those that each instance's own text finds, whatever the strings are."""
 
 import json
+import time
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -164,6 +165,15 @@ def test_many_words_are_found_in_their_texts_alone() -> None:
     texts = [f"a word {k:b}. and word {k + 1:b}." for k in range(0, 1200, 7)]
     here = {name: word for name, word in words.items() if int(name[1:]) % 2 or name == "i8"}
     assert feed(engine, *texts) == sorted((text, name) for text in texts for name, word in here.items() if word in text)
+
+
+def test_long_words_that_begin_alike_cost_no_step_for_each_byte() -> None:
+    """A walk by single bytes takes five CPU seconds here, for each place of the text."""
+    engine = start("CONTAINS(?text, ?word)")
+    change(engine, {f"i{k}": "a" * 4000 + "bc"[k] for k in range(2)} | {"short": "a" * 2000})
+    began = time.process_time()
+    assert [name for _, name in feed(engine, "a" * 200_000, "a" * 5000 + "c")] == ["short", "i1", "short"]
+    assert time.process_time() - began < 2
 
 
 def test_many_instances_have_one_word() -> None:

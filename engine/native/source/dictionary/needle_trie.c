@@ -1,7 +1,7 @@
 /* Texts are searched for many needles in one pass (engine/instances/needle_trie.py).
  *
- * The needles are a trie: an edge for each byte. A needle that no other one shares its next byte with has one edge for all that is left. So a walk
- * from each place of the text ends where no needle goes on, and no needle is looked at that does not begin as the text does.
+ * The needles are a trie. An edge has all bytes up to where two needles part, of which its key has the first. So a walk from each place of the text
+ * ends where no needle goes on. At each place it takes as many steps at most as there are needles, however long they are, and compares one needle's bytes.
  *
  * Texts and needles are searched as they are written, with escapes: each character has one way of writing, and none begins another. So a needle
  * stands in a text where it does so in what is written, from the beginning of a character on. */
@@ -24,7 +24,7 @@ static String string_of_term(const Terms *terms, i64 number) {
 static inline int is_same_text(Text a, Text b) { return a.length == b.length && memcmp(a.at, b.at, (size_t)a.length) == 0; }
 
 static inline NeedleRecord *needle_in(const SearchRecord *search, i64 k) { return (NeedleRecord *)search->needles + k; }
-static inline int32_t *ends_in(const SearchRecord *search, i64 node) { return (int32_t *)search->ends + node; }
+static inline BranchRecord *branch_in(const SearchRecord *search, i64 node) { return (BranchRecord *)search->branches + node; }
 static inline Text text_of_needle(const SearchRecord *search, i64 k) {
   return string_of_term((const Terms *)search->terms, needle_in(search, k)->text).text;
 }
@@ -59,18 +59,26 @@ static int spread_edges(const Argument *in, i64 *out) {
 }
 
 /* ---------------------------------------------------------------- needles come */
-/* Puts a node between an edge and the needle in which it ends, whose first `depth` bytes lead here. Returns the node. */
-static i64 part_edge(SearchRecord *search, EdgeRecord *edge, Text text, i64 depth) {
-  i64 node = search->ends_n++, leaf = edge->child;
+/* Returns how many bytes two texts share, of which `depth` are known to be equal, and no more than `most`. */
+static i64 count_shared(Text a, Text b, i64 depth, i64 most) {
+  while (depth < most && a.at[depth] == b.at[depth]) depth++;
+  return depth;
+}
+
+/* Puts a node onto an edge, at a depth, where the bytes of a needle lead. Returns the node. */
+static i64 part_edge(SearchRecord *search, EdgeRecord *edge, i64 needle, i64 depth) {
+  i64 node = search->branches_n++, child = edge->child;
+  Text text = text_of_needle(search, needle);
   edge->child = node;
-  *ends_in(search, node) = text.length == depth ? (int32_t)(-1 - leaf) : NO_NEEDLE;
-  if (text.length > depth) add_edge(search, node, text.at[depth], leaf);
+  *branch_in(search, node) = (BranchRecord){NO_NEEDLE, needle, depth};
+  if (text.length == depth) branch_in(search, node)->ends = needle;
+  else add_edge(search, node, text.at[depth], child);
   return node;
 }
 
 /* Returns whether one more node and its edges fit. */
 static inline int has_room_for_node(const SearchRecord *search) {
-  return search->ends_n < search->ends_room && 2 * (search->edges_n + 2) <= search->edges_room;
+  return search->branches_n < search->branches_room && 2 * (search->edges_n + 2) <= search->edges_room;
 }
 
 /* Puts needle k into the trie. Returns 0 if there is no room for all of its nodes; those made stay, and change nothing. */
@@ -86,20 +94,20 @@ static int link_needle(SearchRecord *search, i64 k) {
       add_edge(search, node, text.at[depth], -1 - k);
       return 1;
     }
-    depth++;
-    if (edge->child < 0) {
-      i64 other = -1 - edge->child;
-      Text its = text_of_needle(search, other);
-      if (is_same_text(text, its)) {
-        needle->next = needle_in(search, other)->next;
-        needle_in(search, other)->next = k;
-        return 1;
-      }
-      node = part_edge(search, edge, its, depth);
-    } else node = edge->child;
+    int is_leaf = edge->child < 0;
+    i64 other = is_leaf ? -1 - edge->child : branch_in(search, edge->child)->needle;
+    Text its = text_of_needle(search, other);
+    i64 most = is_leaf ? its.length : branch_in(search, edge->child)->depth;
+    depth = count_shared(text, its, depth + 1, text.length < most ? text.length : most);
+    if (is_leaf && depth == text.length && depth == its.length) {
+      needle->next = needle_in(search, other)->next;
+      needle_in(search, other)->next = k;
+      return 1;
+    }
+    node = is_leaf || depth < most ? part_edge(search, edge, other, depth) : edge->child;
   }
-  needle->next = *ends_in(search, node);
-  *ends_in(search, node) = (int32_t)k;
+  needle->next = branch_in(search, node)->ends;
+  branch_in(search, node)->ends = k;
   return 1;
 }
 
@@ -140,26 +148,33 @@ static void note_needles(Finding *finding, i64 k) {
   }
 }
 
-static inline int may_end(const Finding *finding, i64 at) { return finding->search->mode != AT_END || at == finding->string.text.length; }
+static inline int may_end(const Finding *finding, i64 at) { return finding->search->mode != TEXT_END || at == finding->string.text.length; }
+
+/* Returns whether the text has a needle's bytes from place `first` on, up to the needle's depth `upto`; those before `at` are known to be there. */
+static inline int goes_on(Text text, i64 first, i64 at, Text needle, i64 upto) {
+  return upto <= text.length - first && memcmp(needle.at + (at - first), text.at + at, (size_t)(upto - (at - first))) == 0;
+}
 
 /* Notes all needles that stand at one place of the text. */
-static void find_from(Finding *finding, i64 at) {
+static void find_from(Finding *finding, i64 first) {
   const SearchRecord *search = finding->search;
   Text text = finding->string.text;
-  i64 first = at, node = 0;
+  i64 at = first, node = 0;
   for (;;) {
-    if (*ends_in(search, node) != NO_NEEDLE && may_end(finding, at)) note_needles(finding, *ends_in(search, node));
+    const BranchRecord *branch = branch_in(search, node);
+    if (branch->ends != NO_NEEDLE && may_end(finding, at)) note_needles(finding, branch->ends);
     if (at == text.length) return;
-    const EdgeRecord *edge = find_edge(search, key_of_edge(node, text.at[at++]));
+    const EdgeRecord *edge = find_edge(search, key_of_edge(node, text.at[at]));
     if (edge->key == 0) return;
     if (edge->child < 0) {
       Text sought = text_of_needle(search, -1 - edge->child);
-      i64 left = sought.length - (at - first);
-      if (left <= text.length - at && may_end(finding, at + left) && memcmp(sought.at + (at - first), text.at + at, (size_t)left) == 0)
-        note_needles(finding, -1 - edge->child);
+      if (may_end(finding, first + sought.length) && goes_on(text, first, at, sought, sought.length)) note_needles(finding, -1 - edge->child);
       return;
     }
     node = edge->child;
+    branch = branch_in(search, node);
+    if (!goes_on(text, first, at, text_of_needle(search, branch->needle), branch->depth)) return;
+    at = first + branch->depth;
   }
 }
 
@@ -179,7 +194,7 @@ i64 search_text(i64 at, i64 term, const i64 **values) {
     if (finding.string.text.at != NULL) {
       Text text = finding.string.text;
       find_from(&finding, 0);
-      if (search->mode != AT_START)
+      if (search->mode != TEXT_START)
         for (i64 place = 0; place < text.length;) find_from(&finding, place = after_character(text, place));
     }
     search->found = first + finding.n;
