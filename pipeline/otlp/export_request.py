@@ -13,6 +13,11 @@ from pipeline.errors import FormatError
 
 _USER = "OTLP"
 _SHOWN = 400
+MOST_BODY, MOST_RECORDS, _MOST_OBJECTS = 8 << 20, 65_536, 500_000
+"""A body has at most so many bytes, records with what groups them, and objects in JSON. Each of these may be two bytes,
+and takes a hundred when it is read.
+"""
+_SMALLER = "smaller batches (OTEL_BLRP_MAX_EXPORT_BATCH_SIZE and its kin, or send_batch_max_size of a Collector)"
 _IDS = ("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id")
 
 
@@ -39,6 +44,10 @@ SIGNALS = {
 }
 
 
+def too_many(count: int, what: str, most: int) -> FormatError:
+    return FormatError("otlp", f"the body has {count:,} {what}, and at most {most:,} are taken", expected=_SMALLER)
+
+
 def decode_request(body: bytes, signal: Signal, *, is_json: bool) -> Any:
     """Return the message of a body. Raises: FormatError, MissingExtra."""
     request = signal.new_message("Request")
@@ -58,6 +67,8 @@ def decode_request(body: bytes, signal: Signal, *, is_json: bool) -> Any:
 def _decode_json(body: bytes, request: Any) -> None:
     from google.protobuf.json_format import ParseDict, ParseError
 
+    if (count := body.count(b"{")) > _MOST_OBJECTS:
+        raise too_many(count, "objects", _MOST_OBJECTS)
     expected = f"a JSON object of {request.DESCRIPTOR.name}"
     try:
         found = json.loads(body, object_hook=_rewrite_ids) if body.strip() else {}

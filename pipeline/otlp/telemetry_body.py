@@ -15,7 +15,7 @@ from pipeline.formats.batches.batch_builder import digest_name
 from pipeline.formats.etalis import check_event_nodes
 from pipeline.mapping.mapper import LONGEST_TEXT, MOST_REJECTED, MappedBody
 from pipeline.mapping.stream_body import StreamBody
-from pipeline.otlp.export_request import SIGNALS, decode_request
+from pipeline.otlp.export_request import MOST_RECORDS, SIGNALS, decode_request, too_many
 from pipeline.otlp.literals import RecordFault
 from pipeline.otlp.record_builder import Pairs, RecordBuilder
 from pipeline.otlp.vocabulary import ATTRIBUTE, RESOURCE, SPAN_KINDS, STATUSES, TEMPORALITIES, find_name
@@ -45,6 +45,7 @@ def read_telemetry(body: bytes, signal: str, *, is_json: bool, arrived: Micros, 
     body may then look the same. Raises: FormatError, MissingExtra.
     """
     request = decode_request(body, SIGNALS[signal], is_json=is_json)
+    _check_count(request, signal)
     builder = RecordBuilder(body, arrived)
     reader = _RecordReader(builder)
     resources, scopes, members = _MEMBERS[signal]
@@ -60,6 +61,18 @@ def read_telemetry(body: bytes, signal: str, *, is_json: bool, arrived: Micros, 
     check_event_nodes((batch,))
     mapped = MappedBody(batch, tuple(reader.rejected), len(builder), skips, reader.beyond)
     return StreamBody(mapped, None if builder.untimed else f"otlp {signal} {digest_name(body)}")
+
+
+def _check_count(request: Any, signal: str) -> None:
+    """Check how many records, metrics, scopes and resources a request has. Raises: FormatError."""
+    level, count = [request], 0
+    for name in _MEMBERS[signal]:
+        count += sum(len(getattr(each, name)) for each in level)
+        if count > MOST_RECORDS:
+            raise too_many(count, "records", MOST_RECORDS)
+        level = [child for each in level for child in getattr(each, name)]
+    if signal == "metrics" and (count := count + sum(len(_points_of(metric)) for metric in level)) > MOST_RECORDS:
+        raise too_many(count, "records", MOST_RECORDS)
 
 
 class _RecordReader:

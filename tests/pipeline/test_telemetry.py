@@ -244,6 +244,22 @@ def test_a_deep_value_of_protobuf_is_refused() -> None:
         read(request.SerializeToString(), is_json=False)
 
 
+EMPTY_POINTS = metrics(gauge={"dataPoints": [{}] * 70_000})
+MANY = [
+    pytest.param("logs", logs(*[{}] * 70_000), "70,002 records", id="records"),
+    pytest.param("traces", {"resourceSpans": [{}] * 70_000}, "70,000 records", id="resources"),
+    pytest.param("metrics", EMPTY_POINTS, "70,003 records", id="points of a metric"),
+    pytest.param("logs", logs({"attributes": [{}] * 600_000}), "600,008 objects", id="objects"),
+]
+
+
+@pytest.mark.parametrize(("signal", "body", "reason"), MANY)
+def test_a_body_of_many_small_parts_is_refused_before_they_are_read(signal: str, body: dict[str, Any], reason: str) -> None:
+    with pytest.raises(FormatError, match="smaller batches") as refused:
+        read(body, signal)
+    assert reason in str(refused.value)
+
+
 def test_a_small_body_does_not_expand_without_bounds() -> None:
     body = logs(*[{} for _ in range(20_000)])
     body["resourceLogs"][0]["resource"] = {"attributes": [{"key": f"k{k}", "value": {"intValue": k}} for k in range(MOST_ATTRIBUTES)]}

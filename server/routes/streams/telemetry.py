@@ -13,7 +13,7 @@ from epsparql.events.on_error import DEAD_LETTER
 from epsparql.extras import MissingExtra
 from pipeline.log import Ack
 from pipeline.mapping.mapper import MappedBody
-from pipeline.otlp.export_request import SIGNALS, Signal
+from pipeline.otlp.export_request import MOST_BODY, SIGNALS, Signal
 from pipeline.otlp.telemetry_body import read_telemetry
 from pipeline.rejected_rows import describe_rejected
 from server.dependencies import INGEST, Shared
@@ -84,7 +84,7 @@ async def post_telemetry(
     if media_type not in (PROTOBUF, JSON):
         detail = f"{media_type!r} is not a media type of OTLP"
         raise Fault(Problem(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail, expected=f"{PROTOBUF} or {JSON}"))
-    body = await read_compressed_body(request, service.settings.max_body)
+    body = await read_compressed_body(request, min(service.settings.max_body, MOST_BODY))
     arrived, skips = service.clock(), get_stream_settings(service, name).on_error != DEAD_LETTER
     try:
         found = await asyncio.to_thread(read_telemetry, body, signal, is_json=media_type == JSON, arrived=arrived, skips=skips)
