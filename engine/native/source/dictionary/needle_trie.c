@@ -1,7 +1,8 @@
 /* Texts are searched for many needles in one pass (engine/instances/needle_trie.py).
  *
  * The needles are a trie. An edge has all bytes up to where two needles part, of which its key has the first. So a walk from each place of the text
- * ends where no needle goes on. At each place it takes as many steps at most as there are needles, however long they are, and compares one needle's bytes.
+ * ends where no needle goes on. At each place it takes at most as many steps as there are needles, however long they are, and compares the bytes of
+ * one needle.
  *
  * Texts and needles are searched as they are written, with escapes: each character has one way of writing, and none begins another. So a needle
  * stands in a text where it does so in what is written, from the beginning of a character on. */
